@@ -202,12 +202,12 @@ func TestL05_AllThatAHostsTransactionCreates(t *testing.T) {
 					of := func(name string) withdrawal.CreateInput {
 						return withdrawal.CreateInput{Terms: withdrawal.Terms{Amount: ptr(dec("0.01")), Currency: "ETH", Address: string(h.chains["ETH"].Customer(name))}}
 					}
-					p, err := in.Withdrawals.CreatePayout(ctx, h.tenant, withdrawal.PayoutInput{Withdrawals: []withdrawal.CreateInput{of("ann"), of("bob"), of("ann")}})
+					p, err := in.Withdrawals.CreatePayout(ctx, h.tenant, "", []withdrawal.CreateInput{of("ann"), of("bob"), of("ann")})
 					return p.ID, err
 				}, func(in *cryptopay.InTx, id string) bool {
 					p, err := in.Withdrawals.Payout(ctx, h.tenant, id)
 					if err != nil {
-						require.ErrorIs(t, err, withdrawal.ErrNoPayout)
+						require.ErrorIs(t, err, withdrawal.ErrNotFound)
 						return false
 					}
 					require.Len(t, p.Withdrawals, 3)

@@ -58,6 +58,14 @@ func (h *host) suppliers(n int, amount string) []withdrawal.CreateInput {
 	return out
 }
 
+// by is a list that somebody asks for.
+func by(who string, list []withdrawal.CreateInput) []withdrawal.CreateInput {
+	for i := range list {
+		list[i].By = who
+	}
+	return list
+}
+
 // A thousand withdrawals are one Change on every store: each is a withdrawal as one that was
 // made alone, and what is missing for the last refuses all.
 func TestPayout_AThousandInOneChange(t *testing.T) {
@@ -74,11 +82,11 @@ func TestPayout_AThousandInOneChange(t *testing.T) {
 			require.NoError(t, err)
 			h.mine(30)
 
-			most := h.suppliers(withdrawal.MaxPayout, "20")
-			too := h.suppliers(withdrawal.MaxPayout, "20")
+			most := h.suppliers(1000, "20")
+			too := h.suppliers(1000, "20")
 			too[999].Amount = ptr(dec("80000"))
 			var short *withdrawal.InsufficientError
-			_, err = app.CreatePayout(ctx, h.tenant, withdrawal.PayoutInput{Withdrawals: too, By: "alice", Key: "k"})
+			_, err = app.CreatePayout(ctx, h.tenant, "k", by("alice", too))
 			require.ErrorAs(t, err, &short)
 			require.True(t, short.Requested.GreaterThan(dec("99980")), "the sum: %s", short.Requested)
 			require.Equal(t, "90000", short.Available.String())
@@ -86,9 +94,9 @@ func TestPayout_AThousandInOneChange(t *testing.T) {
 			require.NoError(t, err)
 			require.Zero(t, total)
 
-			made, err := app.CreatePayout(ctx, h.tenant, withdrawal.PayoutInput{Withdrawals: most, By: "alice", Key: "k"})
+			made, err := app.CreatePayout(ctx, h.tenant, "k", by("alice", most))
 			require.NoError(t, err)
-			again, err := app.CreatePayout(ctx, h.tenant, withdrawal.PayoutInput{Withdrawals: most, By: "alice", Key: "k"})
+			again, err := app.CreatePayout(ctx, h.tenant, "k", by("alice", most))
 			require.NoError(t, err)
 			require.True(t, again.Replayed)
 			require.Equal(t, made.Withdrawals, again.Withdrawals)
@@ -127,7 +135,7 @@ func TestPayout_RulesSeeEachOfThem(t *testing.T) {
 		for n := range in {
 			in[n].FinalAmount = false
 		}
-		p, err := i.app.Withdrawals.CreatePayout(t.Context(), i.tenant, withdrawal.PayoutInput{Withdrawals: in, By: "alice"})
+		p, err := i.app.Withdrawals.CreatePayout(t.Context(), i.tenant, "", by("alice", in))
 		require.NoError(t, err, "2,000 cover 14 × 100 + 600")
 		i.work(60)
 		ids := make([]string, len(p.Withdrawals))
@@ -151,7 +159,7 @@ func TestPayout_AnEditedListPaysNothing(t *testing.T) {
 	t.Parallel()
 	i := newInsider(t, "USDTERC20")
 	ctx, app := t.Context(), i.app.Withdrawals
-	p, err := app.CreatePayout(ctx, i.tenant, withdrawal.PayoutInput{Withdrawals: i.suppliers(2, "10")})
+	p, err := app.CreatePayout(ctx, i.tenant, "", i.suppliers(2, "10"))
 	require.NoError(t, err)
 	require.True(t, i.edit("UPDATE cryptopay_payouts SET withdrawals = ? WHERE id = ?", `["`+p.Withdrawals[0].ID+`","another"]`, p.ID))
 	_, err = app.Payout(ctx, i.tenant, p.ID)

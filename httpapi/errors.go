@@ -80,7 +80,6 @@ var table = []row{
 	{is: is(payment.ErrNotUpgraded), status: http.StatusServiceUnavailable, code: "server_error", message: "The service is being upgraded: permanent addresses cannot be made yet. Nothing was done, send it again."},
 
 	{is: is(withdrawal.ErrNotFound), status: http.StatusNotFound, code: "not_found", message: "The withdrawal does not exist."},
-	{is: is(withdrawal.ErrNoPayout), status: http.StatusNotFound, code: "not_found", message: "The payout does not exist."},
 	{is: as[*withdrawal.StateError], status: http.StatusConflict, code: "invalid_state", message: "The withdrawal's state does not allow it.", details: withdrawalState},
 	{is: is(withdrawal.ErrOwnRequest), status: http.StatusForbidden, code: "permission_denied", message: "Who asked for a withdrawal may not decide about it."},
 	{is: is(withdrawal.ErrAltered), status: http.StatusConflict, code: "invalid_state", message: "The withdrawal's records contradict each other. Nothing was done, an operator has to look."},

@@ -268,9 +268,9 @@ func (w *world) stranger() foreign {
 	f.ids["suspense_id"] = []string{strings.ReplaceAll(lost[0].ID, "/", "~"), strings.ReplaceAll(lost[0].ID, "/", "%2F")}
 	f.ids["delivery_id"] = []string{strings.ReplaceAll(told[0].ID, "/", "~")}
 	ten := decimal.NewFromInt(10)
-	paid, err := w.app.Withdrawals.CreatePayout(ctx, f.tenant, withdrawal.PayoutInput{Withdrawals: []withdrawal.CreateInput{{
+	paid, err := w.app.Withdrawals.CreatePayout(ctx, f.tenant, "", []withdrawal.CreateInput{{
 		Terms: withdrawal.Terms{Amount: &ten, Currency: "USDTERC20", Address: w.elsewhere()}, CustomID: "canary-payout",
-	}}})
+	}})
 	require.NoError(w.t, err)
 	f.ids["payout_id"] = []string{paid.ID}
 	f.ids["transaction_id"] = []string{p.ID}

@@ -15,10 +15,11 @@ type createPayoutInput struct {
 	Withdrawals []createWithdrawalInput `json:"withdrawals" rule:"required,min=1,max=1000" about:"What POST /withdrawal/ takes, in the order of the answer. All are made, or none is."`
 }
 
-func (in *createPayoutInput) input() withdrawal.PayoutInput {
-	out := withdrawal.PayoutInput{Withdrawals: make([]withdrawal.CreateInput, len(in.Withdrawals))}
-	for i := range in.Withdrawals {
-		out.Withdrawals[i] = in.Withdrawals[i].input()
+func (in *createPayoutInput) list(by string) []withdrawal.CreateInput {
+	out := make([]withdrawal.CreateInput, len(in.Withdrawals))
+	for i := range out {
+		out[i] = in.Withdrawals[i].input()
+		out[i].By = by
 	}
 	return out
 }
@@ -52,16 +53,14 @@ func (h *Handler) viewWithdrawals(list []withdrawal.Withdrawal) []withdrawalView
 }
 
 func (h *Handler) createPayout(ctx context.Context, c *Call, in createPayoutInput) (createdPayoutView, error) {
-	input := in.input()
-	input.Key, input.By = c.Key, c.Who.Client
-	p, err := h.app.Withdrawals.CreatePayout(ctx, c.Tenant(), input)
+	p, err := h.app.Withdrawals.CreatePayout(ctx, c.Tenant(), c.Key, in.list(c.Who.Client))
 	c.Replayed = p.Replayed
 	return createdPayoutView{p.ID, len(p.Withdrawals), h.viewWithdrawals(p.Withdrawals)}, payoutError(err, c.lines)
 }
 
 // checkPayout finds what else is wrong with a request that is wrong already.
 func (h *Handler) checkPayout(_ context.Context, c *Call, in createPayoutInput) error {
-	return payoutError(h.app.Withdrawals.CheckPayout(in.input()), c.lines)
+	return payoutError(h.app.Withdrawals.CheckPayout(in.list(c.Who.Client)), c.lines)
 }
 
 // payoutError is what a merchant is told of withdrawals that refuse a payout: every bad field of
@@ -107,6 +106,9 @@ type payoutPath struct {
 
 func (h *Handler) getPayout(ctx context.Context, c *Call, in payoutPath) (payoutView, error) {
 	p, err := h.app.Withdrawals.Payout(ctx, c.Tenant(), in.ID)
+	if errors.Is(err, withdrawal.ErrNotFound) {
+		err = fail(http.StatusNotFound, notFound.Code, "The payout does not exist.", nil)
+	}
 	n := p.Counts()
 	counts := payoutCounts{n[withdrawal.Pending], n[withdrawal.Processing], n[withdrawal.Completed], n[withdrawal.Failed], n[withdrawal.Cancelled]}
 	return payoutView{p.ID, counts, h.viewWithdrawals(p.Withdrawals)}, err

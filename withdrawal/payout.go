@@ -17,33 +17,22 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/internal/fault"
+	"github.com/cryptopay-go/cryptopay/internal/recall"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
-// MaxPayout is how many withdrawals a payout may have.
-const MaxPayout = 1000
+// maxPayout is how many withdrawals a payout may have.
+const maxPayout = 1000
 
 // maxAsked is how many recipients nodes are asked about at once.
 const maxAsked = 16
-
-// PayoutInput is a request for several withdrawals at once.
-type PayoutInput struct {
-	// Withdrawals are 1 to MaxPayout requests, without By and Key. The same address may be there
-	// several times: each is a withdrawal of its own.
-	Withdrawals []CreateInput
-	// By is who asks for all of them: see CreateInput.By.
-	By string
-	// Key is of the whole request: see CreateInput.Key.
-	Key string
-}
 
 // Payout is a list of withdrawals that were made and held in one Change. Each of them goes its
 // own way afterwards, as one that was made alone.
 type Payout struct {
 	ID          string
-	Replayed    bool `json:"-"` // CreatePayout answered from an earlier request with the same Key
-	RequestedBy string
+	Replayed    bool `json:"-"` // CreatePayout answered from an earlier request with the same key
 	CreatedAt   time.Time
 	Withdrawals []Withdrawal // in the order of the request
 }
@@ -60,14 +49,10 @@ func (p *Payout) Counts() map[Status]int {
 // payoutRow is a Payout as it is stored.
 type payoutRow struct {
 	Withdrawals []string  `db:"withdrawals,json"` // ids
-	RequestedBy string    `db:"requested_by"`
 	CreatedAt   time.Time `db:"created_at"`
 }
 
 var payoutRows = storage.NewTable[payoutRow]("payouts")
-
-// ErrNoPayout: the tenant has no such payout.
-var ErrNoPayout = errors.New("withdrawal: no such payout")
 
 // PayoutError names the withdrawals of a payout that cannot be made, by their place in the
 // request, from 0. Their errors are those of Create. Nothing was made.
@@ -113,16 +98,20 @@ func (e *PayoutError) err() error {
 // place names a withdrawal of a request.
 func place(i int) string { return "withdrawals[" + strconv.Itoa(i) + "]" }
 
-// CreatePayout accepts all withdrawals of a list, and holds their whole cost, in one Change, or
-// does nothing. Limits of a day and balances bound their sum. Policy judges each when its turn
-// comes, as it judges one that was made alone. Errors are those of Create: what concerns single
-// withdrawals is in a *PayoutError, *InsufficientError is of all that a wallet would pay in a
-// currency, and *InvalidError is of the list.
-func (s *Service) CreatePayout(ctx context.Context, tenant string, in PayoutInput) (Payout, error) {
+// CreatePayout accepts all withdrawals of a list, 1 to 1,000 of them, and holds their whole cost in
+// one Change, or does nothing. The same address may be there several times: each is a withdrawal of
+// its own. Limits of a day and balances bound their sum. Policy judges each when its turn comes, as
+// it judges one that was made alone. key is of the whole list, as CreateInput.Key is of one; those
+// of the list have none. Errors are those of Create: what concerns single withdrawals is in a
+// *PayoutError, *InsufficientError is of all that a wallet would pay in a currency, and
+// *InvalidError is of the list.
+func (s *Service) CreatePayout(ctx context.Context, tenant, key string, list []CreateInput) (Payout, error) {
 	p := storage.Tenant(tenant)
-	asked := in
-	asked.By = ""
-	once, err := storage.OnceOf(ctx, in.Key, asked)
+	asked := slices.Clone(list)
+	for i := range asked {
+		asked[i].By = ""
+	}
+	once, err := storage.OnceOf(ctx, key, asked)
 	if err != nil {
 		return Payout{}, err
 	}
@@ -134,38 +123,31 @@ func (s *Service) CreatePayout(ctx context.Context, tenant string, in PayoutInpu
 	if first, replay, err := once.Find(ctx, s.c.Store, p, s.c.Now()); err != nil || replay {
 		return replayedPayout(once, first, err)
 	}
-	d, err := s.draftPayout(ctx, tenant, in)
+	d, err := s.draftPayout(ctx, tenant, list)
 	if err != nil {
 		return Payout{}, err
 	}
 	return s.commitPayout(ctx, d, once)
 }
 
-// CheckPayout says what is wrong with a request by itself: *InvalidError where that is the list,
+// CheckPayout says what is wrong with a list by itself: *InvalidError where that is its length,
 // else a *PayoutError with every wrong field of every withdrawal.
-func (s *Service) CheckPayout(in PayoutInput) error {
-	_, err := s.checkPayout(&in)
+func (s *Service) CheckPayout(list []CreateInput) error {
+	_, err := s.checkPayout(slices.Clone(list))
 	return err
 }
 
-// checkPayout returns the currencies of the withdrawals.
-func (s *Service) checkPayout(in *PayoutInput) ([]*chain.Currency, error) {
-	if n := len(in.Withdrawals); n < 1 || n > MaxPayout {
-		return nil, fault.Invalid("withdrawals", fmt.Sprintf("must have 1 to %d entries", MaxPayout))
+// checkPayout returns the currencies of the withdrawals. It brings their addresses into one writing.
+func (s *Service) checkPayout(list []CreateInput) ([]*chain.Currency, error) {
+	if n := len(list); n < 1 || n > maxPayout {
+		return nil, fault.Invalid("withdrawals", fmt.Sprintf("must have 1 to %d entries", maxPayout))
 	}
-	bad := &InvalidError{}
-	if bad.AddLong("by", in.By, maxActor); bad.Err() != nil {
-		return nil, bad
-	}
-	currencies := make([]*chain.Currency, len(in.Withdrawals))
+	currencies := make([]*chain.Currency, len(list))
 	wrong := &PayoutError{}
-	for i := range in.Withdrawals {
-		item := &in.Withdrawals[i]
+	for i := range list {
 		var err error
-		if item.By != "" || item.Key != "" {
-			err = fault.Invalid("by", "by and key are the payout's")
-		} else {
-			currencies[i], err = s.validate(item)
+		if currencies[i], err = s.validate(&list[i]); list[i].Key != "" {
+			err = fault.Invalid("key", "is the payout's")
 		}
 		if err != nil {
 			wrong.add(i, err)
@@ -191,23 +173,22 @@ type payoutDraft struct {
 
 // draftPayout validates and prices; it writes nothing. What is the same for several withdrawals
 // is asked once.
-func (s *Service) draftPayout(ctx context.Context, tenant string, in PayoutInput) (*payoutDraft, error) {
-	in.Withdrawals = slices.Clone(in.Withdrawals) // an address may be brought into another writing
-	currencies, err := s.checkPayout(&in)
+func (s *Service) draftPayout(ctx context.Context, tenant string, list []CreateInput) (*payoutDraft, error) {
+	list = slices.Clone(list)
+	currencies, err := s.checkPayout(list)
 	if err != nil {
 		return nil, err
 	}
-	d := &payoutDraft{tenant: tenant, currencies: currencies, accounts: make([]string, len(in.Withdrawals))}
-	d.ID, d.RequestedBy = s.c.NewID(), in.By
-	pricing := &pricing{s: s, tenant: tenant, in: in.Withdrawals, c: currencies, out: make([]Withdrawal, len(in.Withdrawals))}
-	for i := range in.Withdrawals {
-		in.Withdrawals[i].By = in.By
-		d.accounts[i] = in.Withdrawals[i].AccountID
+	d := &payoutDraft{tenant: tenant, currencies: currencies, accounts: make([]string, len(list))}
+	d.ID = s.c.NewID()
+	pricing := &pricing{s: s, tenant: tenant, in: list, c: currencies, out: make([]Withdrawal, len(list))}
+	for i := range list {
+		d.accounts[i] = list[i].AccountID
 	}
 	if d.payers, err = pricing.read(ctx); err != nil {
 		return nil, err
 	}
-	if err := pricing.price(chain.Remember(ctx)); err != nil {
+	if err := pricing.price(recall.Within(ctx)); err != nil {
 		return nil, err
 	}
 	d.Withdrawals = pricing.out
@@ -411,7 +392,7 @@ func (s *Service) commitPayout(ctx context.Context, d *payoutDraft, once *storag
 	result, first := d.Payout, true
 	err := storage.Decide(ctx, s.c.Store, func(ctx context.Context) (storage.Change, error) {
 		if !first {
-			if stored, err := s.Payout(ctx, d.tenant, d.ID); !errors.Is(err, ErrNoPayout) {
+			if stored, err := s.Payout(ctx, d.tenant, d.ID); !errors.Is(err, ErrNotFound) {
 				result = stored
 				return storage.Change{}, err
 			}
@@ -466,7 +447,7 @@ func (s *Service) payoutChange(ctx context.Context, d *payoutDraft, now time.Tim
 	change := storage.Change{ID: s.c.NewID(), Partition: storage.Tenant(d.tenant)}
 	sums, wrong := payoutSums{}, &PayoutError{}
 	ceilings := map[string]Ceiling{}
-	row := payoutRow{RequestedBy: d.RequestedBy, CreatedAt: now}
+	row := payoutRow{CreatedAt: now}
 	for i := range made.Withdrawals {
 		w, c := &made.Withdrawals[i], d.currencies[i]
 		ceiling, known := ceilings[c.Code]
@@ -563,16 +544,16 @@ func replayedPayout(once *storage.Once, response []byte, err error) (Payout, err
 	return p, err
 }
 
-// Payout returns one of the tenant's payouts, with its withdrawals as they are now: ErrNoPayout
+// Payout returns one of the tenant's payouts, with its withdrawals as they are now: ErrNotFound
 // where there is none.
 func (s *Service) Payout(ctx context.Context, tenant, id string) (Payout, error) {
 	if id == "" || len(id) > maxRef {
-		return Payout{}, ErrNoPayout
+		return Payout{}, ErrNotFound
 	}
 	p := storage.Tenant(tenant)
 	row, _, ok, err := payoutRows.One(ctx, s.c.Store, p, id)
 	if err == nil && !ok {
-		err = ErrNoPayout
+		err = ErrNotFound
 	}
 	if err != nil {
 		return Payout{}, err
@@ -584,7 +565,7 @@ func (s *Service) Payout(ctx context.Context, tenant, id string) (Payout, error)
 	if err != nil {
 		return Payout{}, err
 	}
-	out := Payout{ID: id, RequestedBy: row.RequestedBy, CreatedAt: row.CreatedAt, Withdrawals: make([]Withdrawal, len(rows))}
+	out := Payout{ID: id, CreatedAt: row.CreatedAt, Withdrawals: make([]Withdrawal, len(rows))}
 	for i, r := range rows {
 		out.Withdrawals[i] = Withdrawals.Value(r)
 		out.Withdrawals[i].ID = r.ID

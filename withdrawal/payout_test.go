@@ -29,6 +29,14 @@ func salaries(n int, amount string) []withdrawal.CreateInput {
 	return out
 }
 
+// by is a list that somebody asks for.
+func by(who string, list []withdrawal.CreateInput) []withdrawal.CreateInput {
+	for i := range list {
+		list[i].By = who
+	}
+	return list
+}
+
 // nothing checks that nothing was made or held.
 func (w *world) nothing() {
 	w.Helper()
@@ -46,9 +54,9 @@ func TestPayout_AllAreMadeInTheOrderOfTheRequest(t *testing.T) {
 	in := salaries(4, "100")
 	in[1].AccountID, in[2].Address = "sub", in[0].Address
 	in[3].FinalAmount, in[3].Currency, in[3].Blockchain, in[3].Token = true, "", "TRON", "USDT"
-	p, err := w.CreatePayout(w.ctx, tenant, withdrawal.PayoutInput{Withdrawals: in, By: "alice"})
+	p, err := w.CreatePayout(w.ctx, tenant, "", by("alice", in))
 	require.NoError(t, err)
-	require.Equal(t, []any{"alice", false, map[withdrawal.Status]int{withdrawal.Pending: 4}}, []any{p.RequestedBy, p.Replayed, p.Counts()})
+	require.Equal(t, []any{false, map[withdrawal.Status]int{withdrawal.Pending: 4}}, []any{p.Replayed, p.Counts()})
 	again, err := w.Payout(w.ctx, tenant, p.ID)
 	require.NoError(t, err)
 	require.Equal(t, p, again)
@@ -76,10 +84,10 @@ func TestPayout_AllAreMadeInTheOrderOfTheRequest(t *testing.T) {
 
 	for _, id := range []string{"", "nobody", p.Withdrawals[0].ID} {
 		_, err = w.Payout(w.ctx, tenant, id)
-		require.ErrorIs(t, err, withdrawal.ErrNoPayout, id)
+		require.ErrorIs(t, err, withdrawal.ErrNotFound, id)
 	}
 	_, err = w.Payout(w.ctx, "t2", p.ID)
-	require.ErrorIs(t, err, withdrawal.ErrNoPayout)
+	require.ErrorIs(t, err, withdrawal.ErrNotFound)
 }
 
 // The balance has to cover the sum: two withdrawals that each could be paid are not.
@@ -90,12 +98,12 @@ func TestPayout_TheBalanceCoversTheSum(t *testing.T) {
 	w.fund("sub", "USDTTRC20", "500")
 	in := salaries(4, "400")
 	in[3].AccountID = "sub"
-	_, err := w.CreatePayout(w.ctx, tenant, withdrawal.PayoutInput{Withdrawals: in})
+	_, err := w.CreatePayout(w.ctx, tenant, "", in)
 	var short *withdrawal.InsufficientError
 	require.ErrorAs(t, err, &short)
 	require.Equal(t, "1200 1000 USDTTRC20", short.Requested.String()+" "+short.Available.String()+" "+short.Currency)
 	w.nothing()
-	_, err = w.CreatePayout(w.ctx, tenant, withdrawal.PayoutInput{Withdrawals: append(in[:2:2], in[3])})
+	_, err = w.CreatePayout(w.ctx, tenant, "", append(in[:2:2], in[3]))
 	require.NoError(t, err)
 	w.sound()
 }
@@ -109,7 +117,7 @@ func TestPayout_ConcurrentOverdraw(t *testing.T) {
 	var won atomic.Int64
 	for range 50 {
 		wg.Go(func() {
-			_, err := w.CreatePayout(w.ctx, tenant, withdrawal.PayoutInput{Withdrawals: salaries(4, "25")})
+			_, err := w.CreatePayout(w.ctx, tenant, "", salaries(4, "25"))
 			var short *withdrawal.InsufficientError
 			if err == nil {
 				won.Add(1)
@@ -131,21 +139,21 @@ func TestPayout_LimitsOfADayBoundTheSum(t *testing.T) {
 	w.fund("master", "USDTTRC20", "10000")
 	w.create(usdt("150"))
 	var bad *withdrawal.InvalidError
-	_, err := w.CreatePayout(w.ctx, tenant, withdrawal.PayoutInput{Withdrawals: salaries(3, "300")})
+	_, err := w.CreatePayout(w.ctx, tenant, "", salaries(3, "300"))
 	require.ErrorAs(t, err, &bad)
 	require.Equal(t, map[string][]string{"withdrawals": {"those of USDTTRC20 are together above what is left of today's limit: 850 USDTTRC20"}}, bad.Fields)
 	in := salaries(3, "300")
 	in[1].Amount = dec("500.000001")
-	_, err = w.CreatePayout(w.ctx, tenant, withdrawal.PayoutInput{Withdrawals: in})
+	_, err = w.CreatePayout(w.ctx, tenant, "", in)
 	require.Equal(t, map[int]map[string][]string{1: {"amount": {"is above the maximum of 500 USDTTRC20"}}}, itemFields(t, err))
-	p, err := w.CreatePayout(w.ctx, tenant, withdrawal.PayoutInput{Withdrawals: salaries(2, "300")})
+	p, err := w.CreatePayout(w.ctx, tenant, "", salaries(2, "300"))
 	require.NoError(t, err)
 	limits, err := w.Limits(w.ctx, tenant, "USDTTRC20")
 	require.NoError(t, err)
 	require.EqualValues(t, 750_000000, limits[0].Used)
 	_, err = w.Cancel(w.ctx, tenant, p.Withdrawals[1].ID)
 	require.NoError(t, err)
-	_, err = w.CreatePayout(w.ctx, tenant, withdrawal.PayoutInput{Withdrawals: salaries(2, "275")})
+	_, err = w.CreatePayout(w.ctx, tenant, "", salaries(2, "275"))
 	require.NoError(t, err, "what was cancelled is given back to its day")
 	_, err = w.Create(w.ctx, tenant, usdt("10"))
 	require.ErrorAs(t, err, &bad)
@@ -174,16 +182,16 @@ func TestPayout_NamesEachThatIsWrong(t *testing.T) {
 	w.own["Thot"] = "hot"
 	in := salaries(6, "10")
 	in[1].Amount, in[3].Address, in[4].Memo, in[5].Key = nil, "", string(make([]byte, 256)), "k"
-	_, err := w.CreatePayout(w.ctx, tenant, withdrawal.PayoutInput{Withdrawals: in})
+	_, err := w.CreatePayout(w.ctx, tenant, "", in)
 	require.Equal(t, map[int]map[string][]string{
 		1: {"amount": {"give exactly one of amount and price_amount"}}, 3: {"address": {"is required"}},
-		4: {"memo": {"must have at most 255 characters"}}, 5: {"by": {"by and key are the payout's"}},
+		4: {"memo": {"must have at most 255 characters"}}, 5: {"key": {"is the payout's"}},
 	}, itemFields(t, err))
-	require.Equal(t, err, w.CheckPayout(withdrawal.PayoutInput{Withdrawals: in}))
+	require.Equal(t, err, w.CheckPayout(in))
 
 	in = salaries(6, "10")
 	in[1].Address, in[2].AccountID, in[4].Address = "bad", "nobody", "Thot"
-	_, err = w.CreatePayout(w.ctx, tenant, withdrawal.PayoutInput{Withdrawals: in})
+	_, err = w.CreatePayout(w.ctx, tenant, "", in)
 	var items *withdrawal.PayoutError
 	require.ErrorAs(t, err, &items)
 	require.Len(t, items.Items, 3)
@@ -195,27 +203,27 @@ func TestPayout_NamesEachThatIsWrong(t *testing.T) {
 
 	in = salaries(3, "10")
 	in[2].Amount = dec("2")
-	_, err = w.CreatePayout(w.ctx, tenant, withdrawal.PayoutInput{Withdrawals: in})
+	_, err = w.CreatePayout(w.ctx, tenant, "", in)
 	require.Contains(t, itemFields(t, err)[2]["amount"][0], "fees")
 
 	in = salaries(3, "10")
 	in[2].Currency = "NONE"
-	_, err = w.CreatePayout(w.ctx, tenant, withdrawal.PayoutInput{Withdrawals: in})
+	_, err = w.CreatePayout(w.ctx, tenant, "", in)
 	require.ErrorAs(t, err, &items)
 	require.ErrorIs(t, items.Items[2], chain.ErrCurrency)
 	require.Len(t, items.Items, 1)
 
-	for _, n := range []int{0, withdrawal.MaxPayout + 1} {
-		_, err = w.CreatePayout(w.ctx, tenant, withdrawal.PayoutInput{Withdrawals: salaries(n, "10")})
+	for _, n := range []int{0, 1001} {
+		_, err = w.CreatePayout(w.ctx, tenant, "", salaries(n, "10"))
 		var bad *withdrawal.InvalidError
 		require.ErrorAs(t, err, &bad)
 		require.Contains(t, bad.Fields, "withdrawals")
 	}
 	w.feeErr = errors.New("node is down")
-	_, err = w.CreatePayout(w.ctx, tenant, withdrawal.PayoutInput{Withdrawals: salaries(3, "10")})
+	_, err = w.CreatePayout(w.ctx, tenant, "", salaries(3, "10"))
 	require.ErrorIs(t, err, withdrawal.ErrFee)
 	w.feeErr, w.setErr = nil, errors.New("store is down")
-	_, err = w.CreatePayout(w.ctx, tenant, withdrawal.PayoutInput{Withdrawals: salaries(3, "10")})
+	_, err = w.CreatePayout(w.ctx, tenant, "", salaries(3, "10"))
 	require.ErrorIs(t, err, w.setErr)
 	w.nothing()
 }
@@ -224,24 +232,21 @@ func TestPayout_OneKeyIsOnePayout(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.fund("master", "USDTTRC20", "1000")
-	in := withdrawal.PayoutInput{Withdrawals: salaries(3, "100"), Key: "march", By: "alice"}
-	first, err := w.CreatePayout(w.ctx, tenant, in)
+	in := by("alice", salaries(3, "100"))
+	first, err := w.CreatePayout(w.ctx, tenant, "march", in)
 	require.NoError(t, err)
 	_, err = w.Cancel(w.ctx, tenant, first.Withdrawals[1].ID)
 	require.NoError(t, err)
-	in.By = "bob"
-	again, err := w.CreatePayout(w.ctx, tenant, in)
+	again, err := w.CreatePayout(w.ctx, tenant, "march", by("bob", in))
 	require.NoError(t, err)
 	require.True(t, again.Replayed)
-	again.Replayed = false
 	require.Equal(t, first.ID, again.ID)
 	require.Equal(t, first.Withdrawals, again.Withdrawals, "the first answer, whatever has happened since")
-	in.Withdrawals = salaries(3, "100")
-	in.Withdrawals[2].CustomID = "another"
-	_, err = w.CreatePayout(w.ctx, tenant, in)
+	in = salaries(3, "100")
+	in[2].CustomID = "another"
+	_, err = w.CreatePayout(w.ctx, tenant, "march", in)
 	require.ErrorIs(t, err, storage.ErrIdempotencyMismatch)
-	in.Withdrawals = nil
-	_, err = w.CreatePayout(w.ctx, tenant, in)
+	_, err = w.CreatePayout(w.ctx, tenant, "march", nil)
 	require.ErrorIs(t, err, storage.ErrIdempotencyMismatch, "judged before anything else")
 	_, err = w.Create(w.ctx, tenant, keyed("march", usdt("10")))
 	require.ErrorIs(t, err, storage.ErrIdempotencyMismatch)
@@ -252,11 +257,11 @@ func TestPayout_OneKeyIsOnePayout(t *testing.T) {
 	second.ids = 500
 	var wg sync.WaitGroup
 	ids := make([]string, 16)
-	in = withdrawal.PayoutInput{Withdrawals: salaries(2, "50"), Key: "april"}
+	in = salaries(2, "50")
 	for i := range ids {
 		wg.Go(func() {
 			for {
-				p, err := []*world{w, second}[i%2].CreatePayout(w.ctx, tenant, in)
+				p, err := []*world{w, second}[i%2].CreatePayout(w.ctx, tenant, "april", in)
 				if errors.Is(err, storage.ErrInProgress) {
 					continue
 				}
@@ -347,7 +352,7 @@ func TestPayout_ThousandCostFewCalls(t *testing.T) {
 	w.fund("master", "BTC", "1000")
 	ask := func(in []withdrawal.CreateInput) [4]int64 {
 		reads, commits, quotes, asked := store.reads.Load(), store.commits.Load(), q.quotes.Load(), prices.Load()
-		_, err := w.CreatePayout(w.ctx, tenant, withdrawal.PayoutInput{Withdrawals: in})
+		_, err := w.CreatePayout(w.ctx, tenant, "", in)
 		require.NoError(t, err)
 		return [4]int64{store.reads.Load() - reads, store.commits.Load() - commits, q.quotes.Load() - quotes, prices.Load() - asked}
 	}
@@ -381,7 +386,7 @@ func TestPayout_AWalletThatClosesMeanwhile(t *testing.T) {
 	second := newWorldOn(t, closing)
 	second.ids = 500
 	closing.on = true
-	_, err := second.CreatePayout(w.ctx, tenant, withdrawal.PayoutInput{Withdrawals: in})
+	_, err := second.CreatePayout(w.ctx, tenant, "", in)
 	var items *withdrawal.PayoutError
 	require.ErrorAs(t, err, &items)
 	require.Len(t, items.Items, 1)
@@ -413,7 +418,7 @@ func TestPayout_UnknownOutcome(t *testing.T) {
 	w := newWorldOn(t, lost)
 	w.fund("master", "USDTTRC20", "1000")
 	lost.on.Store(true)
-	p, err := w.CreatePayout(w.ctx, tenant, withdrawal.PayoutInput{Withdrawals: salaries(3, "100")})
+	p, err := w.CreatePayout(w.ctx, tenant, "", salaries(3, "100"))
 	require.NoError(t, err)
 	require.Len(t, p.Withdrawals, 3)
 	require.EqualValues(t, 300_000000, w.books("USDTTRC20")["H"])
@@ -446,7 +451,7 @@ func TestPayout_InAHostsTransaction(t *testing.T) {
 		require.NoError(t, err)
 		in := newWorldOn(t, store.WithTx(tx))
 		in.ids = 900
-		p, err := in.CreatePayout(w.ctx, tenant, withdrawal.PayoutInput{Withdrawals: salaries(3, "100"), Key: "k"})
+		p, err := in.CreatePayout(w.ctx, tenant, "k", salaries(3, "100"))
 		require.NoError(t, err)
 		if !commit {
 			require.NoError(t, tx.Rollback())

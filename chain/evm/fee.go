@@ -11,6 +11,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
+	"github.com/cryptopay-go/cryptopay/internal/recall"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -152,7 +153,7 @@ func (c *Client) EstimateFee(ctx context.Context, in chain.Intent) (chain.Fee, e
 			return chain.Fee{}, err
 		}
 	}
-	now, err := chain.Recall(ctx, priceOf{c}, func() (price, error) {
+	now, err := recall.Of(ctx, priceOf{c}, func() (price, error) {
 		p, err := c.price(ctx)
 		if err != nil {
 			return price{}, err

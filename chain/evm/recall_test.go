@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/internal/recall"
 )
 
 // A hundred recipients cost one question for the price: each pays the same fee as alone.
@@ -21,7 +22,7 @@ func TestEstimateFee_OfManyAsksForThePriceOnce(t *testing.T) {
 		alone, err := c.EstimateFee(t.Context(), in)
 		require.NoError(t, err)
 		before := f.asked["eth_getBlockByNumber"]
-		ctx := chain.Remember(t.Context())
+		ctx := recall.Within(t.Context())
 		for i := range 100 {
 			in.To = checksum(common.HexToAddress(fmt.Sprintf("0x%040x", 0xbeef0000+i)))
 			fee, err := c.EstimateFee(ctx, in)

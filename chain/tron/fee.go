@@ -8,6 +8,7 @@ import (
 	"math/big"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/internal/recall"
 	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
@@ -218,7 +219,7 @@ func (c *Client) parameters(ctx context.Context) (map[string]int64, error) {
 
 // price reads the chain's parameters and whether the recipient must be activated.
 func (c *Client) price(ctx context.Context, s *sending) (*price, error) {
-	found, err := chain.Recall(ctx, parametersOf{c}, func() (map[string]int64, error) { return c.parameters(ctx) })
+	found, err := recall.Of(ctx, parametersOf{c}, func() (map[string]int64, error) { return c.parameters(ctx) })
 	if err != nil {
 		return nil, err
 	}

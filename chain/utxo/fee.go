@@ -10,6 +10,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
+	"github.com/cryptopay-go/cryptopay/internal/recall"
 	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
@@ -31,7 +32,7 @@ type rateOf struct{ c *Client }
 // for change that is too small to be paid out. ErrTooDear where the node's
 // estimate is above MaxRate.
 func (c *Client) EstimateFee(ctx context.Context, in chain.Intent) (chain.Fee, error) {
-	rate, err := chain.Recall(ctx, rateOf{c}, func() (int64, error) { return c.rate(ctx) })
+	rate, err := recall.Of(ctx, rateOf{c}, func() (int64, error) { return c.rate(ctx) })
 	if err != nil {
 		return chain.Fee{}, err
 	}

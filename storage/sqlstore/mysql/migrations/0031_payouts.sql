@@ -6,7 +6,6 @@ CREATE TABLE IF NOT EXISTS cryptopay_payouts (
   `change_id` varbinary(500) NOT NULL,
   `due` bigint NOT NULL,
   `withdrawals` longblob NOT NULL,
-  `requested_by` longblob NOT NULL,
   `created_at` bigint NOT NULL,
   `lease` bigint NOT NULL DEFAULT 0,
   `claims` bigint NOT NULL DEFAULT 0,

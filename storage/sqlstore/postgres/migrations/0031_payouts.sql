@@ -8,7 +8,6 @@ CREATE TABLE cryptopay_payouts (
   "lease" bigint NOT NULL DEFAULT 0,
   "claims" bigint NOT NULL DEFAULT 0,
   "withdrawals" text COLLATE "C" NOT NULL,
-  "requested_by" text COLLATE "C" NOT NULL,
   "created_at" bigint NOT NULL,
   PRIMARY KEY (part, id)
 );

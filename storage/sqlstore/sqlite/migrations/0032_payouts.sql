@@ -8,7 +8,6 @@ CREATE TABLE IF NOT EXISTS cryptopay_payouts (
   "lease" INTEGER NOT NULL DEFAULT 0,
   "claims" INTEGER NOT NULL DEFAULT 0,
   "withdrawals" TEXT NOT NULL,
-  "requested_by" TEXT NOT NULL,
   "created_at" INTEGER NOT NULL,
   PRIMARY KEY (part, id)
 ) STRICT;

@@ -1,4 +1,4 @@
-package chain_test
+package recall_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/internal/recall"
 )
 
 type question struct{ of string }
@@ -18,7 +18,7 @@ func TestRecall(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
 	ask := func(ctx context.Context, of string) (int64, error) {
-		return chain.Recall(ctx, question{of}, func() (int64, error) { return asked.Add(1), nil })
+		return recall.Of(ctx, question{of}, func() (int64, error) { return asked.Add(1), nil })
 	}
 	for range 2 {
 		_, err := ask(t.Context(), "a")
@@ -26,7 +26,7 @@ func TestRecall(t *testing.T) {
 	}
 	require.EqualValues(t, 2, asked.Load(), "elsewhere each asks")
 
-	ctx := chain.Remember(t.Context())
+	ctx := recall.Within(t.Context())
 	var wg sync.WaitGroup
 	for range 50 {
 		wg.Go(func() {
@@ -39,12 +39,12 @@ func TestRecall(t *testing.T) {
 	v, err := ask(ctx, "b")
 	require.NoError(t, err)
 	require.EqualValues(t, 4, v, "another question")
-	v, err = ask(chain.Remember(ctx), "a")
+	v, err = ask(recall.Within(ctx), "a")
 	require.NoError(t, err)
 	require.EqualValues(t, 5, v, "another decision")
 
 	down := errors.New("down")
-	_, err = chain.Recall(ctx, question{"c"}, func() (int64, error) { return 7, down })
+	_, err = recall.Of(ctx, question{"c"}, func() (int64, error) { return 7, down })
 	require.ErrorIs(t, err, down)
 	v, err = ask(ctx, "c")
 	require.NoError(t, err, "an error is not kept")
