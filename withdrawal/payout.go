@@ -514,7 +514,7 @@ func (x *payoutSums) add(w *Withdrawal, open storage.Guard, ceiling Ceiling) err
 func (s *Service) explainPayout(err error) error {
 	var funds *ledger.InsufficientFundsError
 	var level *storage.LevelError
-	code := ""
+	var code string
 	switch {
 	case errors.As(err, &funds):
 		code = string(funds.Asset)
