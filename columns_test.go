@@ -73,6 +73,7 @@ var classes = map[string]struct{ authority, witness, bookkeeping string }{
 	"deposits":            {witness: "payment role booking state proven given_up network address tx ordinal generation currency contract exact amount rate weight wallet net platform network_taken owed height block_time confirmations fact_version merged", bookkeeping: "told deposit_id from_address memo first_seen forward forward_tx forward_fee created_at updated_at"},
 	"permanent_addresses": {authority: "address", witness: "network wallet retired_at", bookkeeping: "address_id external_id wallet_ref callback_url created_at updated_at"},
 	"withdrawals":         {authority: "tenant wallet currency network address memo sent_memo requested amount status review stage mandate approval requested_by decisions", witness: "platform_fee network_fee max_cost frozen delivered counter", bookkeeping: "custom_id token amount_rank tx confirmations required_confirmations batch_id callback_url waiting waiting_since reason outcome_at event_seq created_at updated_at processed_at completed_at"},
+	"payouts":             {bookkeeping: "withdrawals created_at"},
 	"policies":            {authority: "number rules actor reason at seal"},
 	"policy_uses":         {witness: "slots", bookkeeping: "rule at"},
 	"policy_destinations": {authority: "network address memo actor reason at removed_at seal"},

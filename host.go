@@ -14,7 +14,7 @@ import (
 // InTx is what an App can do inside of a transaction of the host's own.
 type InTx struct {
 	Payments    *payment.Service
-	Withdrawals *withdrawal.Service // Create; what was handed to a network is cancelled at the App itself
+	Withdrawals *withdrawal.Service // Create, CreatePayout; what was handed to a network is cancelled at the App itself
 	Refunds     *refund.Service     // Create, OfSuspense; one whose withdrawal was handed over is cancelled at the App itself
 	Wallets     *wallet.Service     // also CreateTenant: the tenant is there with the host's own row
 }

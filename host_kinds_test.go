@@ -18,6 +18,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/mysql"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/postgres"
 	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
 // begin begins a transaction of a host's, which notes names beside what the library does. It
@@ -195,6 +196,21 @@ func TestL05_AllThatAHostsTransactionCreates(t *testing.T) {
 					}
 					_, err = in.Withdrawals.Get(ctx, h.tenant, r.Withdrawal)
 					require.NoError(t, err, "with its withdrawal")
+					return true
+				}},
+				"payout": {func(in *cryptopay.InTx) (string, error) {
+					of := func(name string) withdrawal.CreateInput {
+						return withdrawal.CreateInput{Terms: withdrawal.Terms{Amount: ptr(dec("0.01")), Currency: "ETH", Address: string(h.chains["ETH"].Customer(name))}}
+					}
+					p, err := in.Withdrawals.CreatePayout(ctx, h.tenant, "", []withdrawal.CreateInput{of("ann"), of("bob"), of("ann")})
+					return p.ID, err
+				}, func(in *cryptopay.InTx, id string) bool {
+					p, err := in.Withdrawals.Payout(ctx, h.tenant, id)
+					if err != nil {
+						require.ErrorIs(t, err, withdrawal.ErrNotFound)
+						return false
+					}
+					require.Len(t, p.Withdrawals, 3)
 					return true
 				}},
 				"transfer": {func(in *cryptopay.InTx) (string, error) {

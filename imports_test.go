@@ -85,7 +85,7 @@ func TestWalls(t *testing.T) {
 		"report/journal": {"storage", "ledger"},
 		"report": {
 			"chain", "chain/mandate", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "payment", "storage", "storage/stream", "storage/tally", "webhook", "withdrawal",
-			"internal/fairpool", "internal/fault", "internal/fsm", "internal/person", "internal/safehttp", "internal/secret",
+			"internal/fairpool", "internal/fault", "internal/fsm", "internal/person", "internal/recall", "internal/safehttp", "internal/secret",
 		},
 		"chain":          {"ledger", "chain/internal/proof"},
 		"chain/incoming": {"chain", "chain/internal/proof", "storage", "storage/stream", "ledger"},
@@ -99,21 +99,21 @@ func TestWalls(t *testing.T) {
 		"chain/keys/hsm":   {"chain", "chain/internal/bip32ed", "chain/internal/proof", "chain/keys", "chain/mandate", "internal/secret", "ledger", "storage"},
 		"chain/sim":        {"chain", "chain/internal/proof", "storage", "ledger"},
 		"chain/several":    {"chain", "chain/internal/proof", "ledger"},
-		"chain/evm":        {"chain", "chain/internal/follow", "chain/internal/proof", "chain/internal/transport", "internal/safehttp", "ledger"},
+		"chain/evm":        {"chain", "chain/internal/follow", "chain/internal/proof", "chain/internal/transport", "internal/recall", "internal/safehttp", "ledger"},
 		"webhook":          {"storage", "storage/tally", "ledger", "internal/fairpool", "internal/fault", "internal/safehttp", "internal/secret"},
 		"chain/sim/remote": {"chain", "chain/internal/proof", "chain/sim", "internal/safehttp", "storage", "ledger"},
 		"payment": {
 			"chain", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "storage", "storage/stream", "storage/tally", "webhook", "internal/fairpool", "internal/fault", "internal/fsm", "internal/safehttp", "internal/secret",
 		},
 		"withdrawal": {
-			"chain", "chain/mandate", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "storage", "storage/stream", "storage/tally", "webhook", "internal/fairpool", "internal/fault", "internal/fsm", "internal/person", "internal/safehttp", "internal/secret",
+			"chain", "chain/mandate", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "storage", "storage/stream", "storage/tally", "webhook", "internal/fairpool", "internal/fault", "internal/fsm", "internal/person", "internal/recall", "internal/safehttp", "internal/secret",
 		},
 		"withdrawal/policy": {
-			"chain", "chain/mandate", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "storage", "storage/stream", "storage/tally", "webhook", "withdrawal", "internal/fairpool", "internal/fault", "internal/fsm", "internal/person", "internal/safehttp", "internal/secret",
+			"chain", "chain/mandate", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "storage", "storage/stream", "storage/tally", "webhook", "withdrawal", "internal/fairpool", "internal/fault", "internal/fsm", "internal/person", "internal/recall", "internal/safehttp", "internal/secret",
 		},
 		"refund": {
 			"chain", "chain/mandate", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "payment", "storage", "storage/stream", "storage/tally", "webhook", "withdrawal",
-			"internal/fairpool", "internal/fault", "internal/fsm", "internal/person", "internal/safehttp", "internal/secret",
+			"internal/fairpool", "internal/fault", "internal/fsm", "internal/person", "internal/recall", "internal/safehttp", "internal/secret",
 		},
 		"wallet":                   {"chain", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "storage", "storage/stream", "storage/tally", "webhook", "internal/fairpool", "internal/fault", "internal/fsm", "internal/safehttp", "internal/secret"},
 		"httpapi/auth":             {"storage", "ledger", "internal/fault"},
@@ -121,19 +121,19 @@ func TestWalls(t *testing.T) {
 		"httpapi/limit/redislimit": {"httpapi/limit"},
 		"chain/internal/follow":    {"chain", "chain/internal/proof", "chain/internal/transport", "internal/safehttp", "ledger"},
 		"chain/address":            {"chain", "chain/internal/proof", "ledger"},
-		"chain/tron":               {"chain", "chain/address", "chain/internal/follow", "chain/internal/proof", "chain/internal/transport", "internal/safehttp", "ledger"},
+		"chain/tron":               {"chain", "chain/address", "chain/internal/follow", "chain/internal/proof", "chain/internal/transport", "internal/recall", "internal/safehttp", "ledger"},
 		"chain/solana":             {"chain", "chain/address", "chain/internal/follow", "chain/internal/proof", "chain/internal/transport", "internal/safehttp", "ledger"},
 		"chain/xrp":                {"chain", "chain/address", "chain/internal/follow", "chain/internal/proof", "chain/internal/transport", "internal/safehttp", "ledger"},
 		"chain/stellar":            {"chain", "chain/address", "chain/internal/follow", "chain/internal/proof", "chain/internal/transport", "internal/safehttp", "ledger"},
 		"chain/cardano":            {"chain", "chain/address", "chain/internal/bip32ed", "chain/internal/follow", "chain/internal/proof", "chain/internal/transport", "internal/safehttp", "ledger"},
-		"chain/utxo":               {"chain", "chain/address", "chain/internal/follow", "chain/internal/proof", "chain/internal/transport", "internal/safehttp", "ledger"},
+		"chain/utxo":               {"chain", "chain/address", "chain/internal/follow", "chain/internal/proof", "chain/internal/transport", "internal/recall", "internal/safehttp", "ledger"},
 		"chain/networks": {
-			"chain", "chain/address", "chain/evm", "chain/internal/follow", "chain/internal/proof", "chain/internal/transport", "chain/utxo", "internal/safehttp", "internal/yamlfile", "ledger",
+			"chain", "chain/address", "chain/evm", "chain/internal/follow", "chain/internal/proof", "chain/internal/transport", "chain/utxo", "internal/recall", "internal/safehttp", "internal/yamlfile", "ledger",
 		},
 		// What App links, what its host adds to it, and no store, no network, no server.
 		"operator": {
 			"chain", "chain/incoming", "chain/internal/proof", "chain/mandate", "chain/outgoing", "chain/rates", "httpapi/auth", "internal/fairpool", "internal/fault", "internal/fsm", "internal/person",
-			"internal/safehttp", "internal/restore", "internal/secret", "ledger", "payment", "refund", "report", "report/journal", "storage", "storage/move", "storage/seal", "storage/stream", "storage/tally", "wallet", "wallet/house", "wallet/reconcile", "wallet/treasury",
+			"internal/recall", "internal/safehttp", "internal/restore", "internal/secret", "ledger", "payment", "refund", "report", "report/journal", "storage", "storage/move", "storage/seal", "storage/stream", "storage/tally", "wallet", "wallet/house", "wallet/reconcile", "wallet/treasury",
 			"webhook", "withdrawal", "withdrawal/policy",
 		},
 		"wallet/reconcile": {

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"fmt"
 	"net/url"
 	"reflect"
@@ -20,7 +21,10 @@ type binder struct {
 	values []string // of the path's parameters
 	query  url.Values
 	body   []byte
-	broken bool // set by bind: the body is no JSON object
+	csv    bool  // the body is a table
+	broken bool  // set by bind: the body is no JSON object, or no such table
+	long   bool  // set by bind: a list has more entries than it may
+	lines  []int // set by bind: where the entries of a table's list begin
 	bad    fields
 }
 
@@ -31,7 +35,10 @@ func (b *binder) bind(p *plan, v reflect.Value) fields {
 	for _, f := range p.query {
 		b.parameter(&f, v.FieldByIndex(f.Index))
 	}
-	if len(p.json) > 0 || len(b.body) > 0 {
+	switch {
+	case b.csv:
+		b.table(p, v)
+	case len(p.json) > 0 || len(b.body) > 0:
 		b.object(p, v)
 	}
 	return b.bad
@@ -96,6 +103,11 @@ func (b *binder) object(p *plan, v reflect.Value) {
 		b.bad = fields{at: {message}}
 		return
 	}
+	b.missing(p, v, seen)
+}
+
+// missing gives the fields that were not given their defaults. seen has a bit for each that was.
+func (b *binder) missing(p *plan, v reflect.Value, seen uint64) {
 	for i := range p.json {
 		if seen&(1<<i) != 0 {
 			continue
@@ -112,6 +124,10 @@ func (b *binder) object(p *plan, v reflect.Value) {
 // value fills a field from a JSON value of exactly its type.
 func (b *binder) value(f *field, v reflect.Value, value jsontext.Value) {
 	kind := value.Kind()
+	if f.Items != nil {
+		b.objects(f, v, value)
+		return
+	}
 	switch f.Kind {
 	case typeString, typeText:
 		if kind != '"' {
@@ -145,6 +161,65 @@ func (b *binder) value(f *field, v reflect.Value, value jsontext.Value) {
 		b.list(f, v, value)
 	}
 }
+
+// objects fills a list from an array of objects. It reads no more of them than there may be.
+func (b *binder) objects(f *field, v reflect.Value, value jsontext.Value) {
+	if value.Kind() != '[' {
+		b.bad.add(f.Name, "must be an array of objects")
+		return
+	}
+	d := jsontext.NewDecoder(bytes.NewBuffer(value))
+	_, _ = d.ReadToken() // the bracket: the value was read whole before
+	list := reflect.MakeSlice(v.Type(), 0, 0)
+	for d.PeekKind() != ']' {
+		item, err := d.ReadValue()
+		if err != nil {
+			b.bad.add(f.Name, "must be an array of objects")
+			return
+		}
+		if list.Len() == f.Rules.Max {
+			b.tooMany(f)
+			return
+		}
+		made := reflect.New(v.Type().Elem()).Elem()
+		if item.Kind() == '{' {
+			one := &binder{body: item}
+			one.object(f.Items, made)
+			b.entry(f, list.Len(), one.bad, "")
+		} else {
+			b.broken = true
+			b.bad.add(entryName(f, list.Len()), "must be an object")
+		}
+		list = reflect.Append(list, made)
+	}
+	b.entries(f, v, list)
+}
+
+// entries takes over a list that was read.
+func (b *binder) entries(f *field, v, list reflect.Value) {
+	if list.Len() < f.Rules.Min {
+		b.bad.add(f.Name, fmt.Sprintf("must have %d to %d entries", f.Rules.Min, f.Rules.Max))
+	}
+	v.Set(list)
+}
+
+// tooMany notes a list that is longer than it may be. Nothing else is said of the request then.
+func (b *binder) tooMany(f *field) {
+	b.long = true
+	b.bad = fields{f.Name: {fmt.Sprintf("must have %d to %d entries", f.Rules.Min, f.Rules.Max)}}
+}
+
+// entry takes over what is wrong with an entry of a list. where says where it stands.
+func (b *binder) entry(f *field, i int, bad fields, where string) {
+	for name, messages := range bad {
+		for _, m := range messages {
+			b.bad.add(entryName(f, i)+"."+name, m+where)
+		}
+	}
+}
+
+// entryName names an entry of a list, from 0.
+func entryName(f *field, i int) string { return f.Name + "[" + strconv.Itoa(i) + "]" }
 
 func (b *binder) list(f *field, v reflect.Value, value jsontext.Value) {
 	if value.Kind() != '[' {

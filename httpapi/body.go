@@ -7,6 +7,7 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -20,39 +21,53 @@ var (
 	errCut      = errors.New("httpapi: request body broken off")
 )
 
+// tooLongError is a request with a list of more entries than it may have: as a body that is too
+// large, it can be sent in parts.
+type tooLongError struct{ Fields fields }
+
+func (e *tooLongError) Error() string { return "httpapi: a list of the request is too long" }
+
 // errMedia is a body of another media type than the route takes.
 type errMedia struct{ want string }
 
 func (e *errMedia) Error() string { return "httpapi: Content-Type must be " + e.want }
 
-// readBody reads the whole body, which ServeHTTP has bounded. A body of another
-// type than want is refused before it is read; one without a type is taken for
-// what the route wants.
-func readBody(r *http.Request, want string) ([]byte, error) {
+// The media types of bodies.
+const (
+	mediaJSON = "application/json"
+	mediaCSV  = "text/csv"
+)
+
+// readBody reads the whole body, which ServeHTTP has bounded, and says of which of the media
+// types it is. A body of another type is refused before it is read; one without a type is
+// taken for the first.
+func readBody(r *http.Request, want ...string) (body []byte, media string, err error) {
 	if r.Body == nil || r.Body == http.NoBody {
-		return nil, nil
+		return nil, "", nil
 	}
+	media, wanted := want[0], strings.Join(want, " or ")
 	if given := r.Header.Get("Content-Type"); given != "" {
-		media, params, err := mime.ParseMediaType(given)
+		named, params, err := mime.ParseMediaType(given)
 		charset := strings.ToLower(params["charset"])
-		if err != nil || media != want || charset != "" && charset != "utf-8" {
-			return nil, &errMedia{want}
+		if err != nil || !slices.Contains(want, named) || charset != "" && charset != "utf-8" {
+			return nil, "", &errMedia{wanted}
 		}
+		media = named
 	}
 	if e := r.Header.Get("Content-Encoding"); e != "" && e != "identity" {
-		return nil, &errMedia{want + " without Content-Encoding"}
+		return nil, "", &errMedia{wanted + " without Content-Encoding"}
 	}
-	body, err := io.ReadAll(r.Body)
+	body, err = io.ReadAll(r.Body)
 	var large *http.MaxBytesError
 	switch {
 	case err == nil:
-		return body, nil
+		return body, media, nil
 	case errors.As(err, &large):
-		return nil, errTooLarge
+		return nil, "", errTooLarge
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, errSlow
+		return nil, "", errSlow
 	}
-	return nil, errCut
+	return nil, "", errCut
 }
 
 // members walks a JSON object strictly (RFC 8259 with the rules of I-JSON, RFC

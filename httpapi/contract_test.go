@@ -104,6 +104,8 @@ var endpoints = []documented{
 	{"POST", "/addresses/", rw, 201},
 	{"GET", "/addresses/", rw, 200},
 	{"POST", "/addresses/{id}/retire/", rw, 200},
+	{"POST", "/payouts/", rw, 201},
+	{"GET", "/payouts/{id}/", rw, 200},
 	{"POST", "/payments/{id}/refunds/", rw, 201},
 	{"GET", "/refunds/", rw, 200},
 	{"GET", "/refunds/{id}/", rw, 200},

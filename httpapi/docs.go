@@ -46,7 +46,7 @@ var sampled = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 func (d *reference) event(e eventDoc) (*manual.Event, error) {
 	data := d.resolve(e.envelope.Properties["data"])
 	out := &manual.Event{Name: e.Name, About: e.About, Fields: d.table(data, "", sometimes)}
-	d.collect(&out.Objects, map[string]bool{}, data)
+	d.collect(&out.Objects, map[string]bool{}, data, "", sometimes)
 	body, err := json.MarshalIndent(struct {
 		Event     string `json:"event"`
 		Data      any    `json:"data"`
@@ -63,6 +63,11 @@ func (d *reference) operation(op *operationDoc, limits *Limits) *manual.Operatio
 	}
 	if op.body != nil {
 		out.Body = d.table(op.body, "required", "")
+		d.collect(&out.Parts, map[string]bool{}, d.resolve(op.body), "required", "")
+		if op.csv {
+			out.BodyMedia += ", or " + mediaCSV
+			out.Notes = append(out.Notes, "A CSV has the names of an entry's fields in its first line and an entry in each other one. An empty cell counts as not given.")
+		}
 	}
 	if op.Writes {
 		out.Notes = append(out.Notes, "Closed in maintenance.")
@@ -80,7 +85,7 @@ func (d *reference) operation(op *operationDoc, limits *Limits) *manual.Operatio
 		if c.schema.Ref != "" {
 			out.Fields = d.table(c.schema, "", sometimes)
 			shown[kind] = true
-			d.collect(&out.Objects, shown, d.resolve(c.schema))
+			d.collect(&out.Objects, shown, d.resolve(c.schema), "", sometimes)
 		}
 	}
 	for _, f := range op.failures {
@@ -110,6 +115,8 @@ func (l *Limits) says(class LimitClass) string {
 		switch class {
 		case LimitPayment:
 			add(l.PaymentsPerHour, "an hour for the account")
+		case LimitPayout:
+			add(l.PayoutsPerHour, "an hour for the account")
 		case LimitTest:
 			add(l.WebhookTestsPerHour, "an hour for the account")
 		case LimitResend:
@@ -200,8 +207,9 @@ func (d *reference) link(x *schema) string {
 	return ""
 }
 
-// collect adds the components that an object is made of, each once.
-func (d *reference) collect(to *[]manual.Object, shown map[string]bool, x *schema) {
+// collect adds the components that an object is made of, each once. Their members are marked as
+// table marks them.
+func (d *reference) collect(to *[]manual.Object, shown map[string]bool, x *schema, needed, lacking string) {
 	if x == nil {
 		return
 	}
@@ -212,15 +220,15 @@ func (d *reference) collect(to *[]manual.Object, shown map[string]bool, x *schem
 		}
 		shown[name] = true
 		x = d.resolve(x)
-		*to = append(*to, manual.Object{Name: name, Anchor: strings.ToLower(name), Fields: d.table(x, "", sometimes)})
+		*to = append(*to, manual.Object{Name: name, Anchor: strings.ToLower(name), Fields: d.table(x, needed, lacking)})
 	}
 	for _, name := range x.order {
-		d.collect(to, shown, x.Properties[name])
+		d.collect(to, shown, x.Properties[name], needed, lacking)
 	}
-	d.collect(to, shown, x.Items)
-	d.collect(to, shown, x.Extra)
+	d.collect(to, shown, x.Items, needed, lacking)
+	d.collect(to, shown, x.Extra, needed, lacking)
 	for _, a := range x.AnyOf {
-		d.collect(to, shown, a)
+		d.collect(to, shown, a, needed, lacking)
 	}
 }
 

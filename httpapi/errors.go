@@ -63,6 +63,7 @@ type row struct {
 // internal error: its text goes to the log alone.
 var table = []row{
 	{is: is(errTooLarge), status: http.StatusRequestEntityTooLarge, code: "invalid_request", message: "The request body is too large."},
+	{is: as[*tooLongError], status: http.StatusRequestEntityTooLarge, code: "invalid_request", message: "The request has more entries than one may have.", details: longDetails},
 	{is: is(errSlow), status: http.StatusRequestTimeout, code: "invalid_request", message: "The request body did not come in time."},
 	{is: is(errCut), status: http.StatusBadRequest, code: "invalid_request", message: "The request body could not be read to its end."},
 	{is: as[*errMedia], status: http.StatusUnsupportedMediaType, code: "invalid_request", message: "The Content-Type is not supported.", details: mediaDetails},
@@ -152,6 +153,7 @@ func toAnswer(err error) (a answer, known bool) {
 	if errors.As(err, &own) {
 		return own.answer, true
 	}
+	err = payoutError(err, nil)
 	for _, r := range table {
 		if r.is(err) {
 			a := answer{Status: r.status, Code: r.code, Message: r.message}
@@ -172,6 +174,12 @@ func mediaDetails(err error) map[string]any {
 	var m *errMedia
 	errors.As(err, &m)
 	return map[string]any{"content_type": []string{"must be " + m.want}}
+}
+
+func longDetails(err error) map[string]any {
+	var e *tooLongError
+	errors.As(err, &e)
+	return fieldDetails(&invalidError{Fields: e.Fields})
 }
 
 func fieldDetails(err error) map[string]any {

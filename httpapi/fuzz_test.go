@@ -191,6 +191,8 @@ func TestI01_NastyInputsCostLittle(t *testing.T) { //nolint:paralleltest // what
 		"many names":        `{"a":1` + manyMembers(6000) + `}`,
 		"many equal names":  `{` + fill(`"a":1,`) + `"b":2}`,
 		"many empty arrays": `{"a":[` + fill(`[],`) + `[]]}`,
+		"many entries":      `{"withdrawals":[` + fill(`{},`) + `{}]}`,
+		"as many as may be": `{"withdrawals":[` + strings.Repeat(`{},`, 999) + `{}]}`,
 		"one long name":     `{"` + fill("a") + `":1}`,
 		"long text":         `{"order_id":"` + fill("a") + `"}`,
 		"escapes":           `{"order_id":"` + fill(`\u0041`) + `"}`,
@@ -214,7 +216,7 @@ func TestI01_NastyInputsCostLittle(t *testing.T) { //nolint:paralleltest // what
 		require.LessOrEqual(t, spent, uint64(nastyBudget), name)
 	}
 	for name, body := range bodies {
-		for _, path := range []string{"/payments/", "/withdrawal/estimate/"} {
+		for _, path := range []string{"/payments/", "/withdrawal/estimate/", "/payouts/"} {
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(body))
 			r.Header.Set("Authorization", "Bearer "+w.token)
 			measure(name, func() answer { return w.bare(r) })

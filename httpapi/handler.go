@@ -203,7 +203,13 @@ func (h *Handler) read(w http.ResponseWriter, c *Call) (*binder, error) {
 	if c.Route.Style == OAuth {
 		return b, nil // the endpoint reads its form
 	}
-	b.body, err = readBody(c.Request, "application/json")
+	want := []string{mediaJSON}
+	if c.Route.csv {
+		want = append(want, mediaCSV)
+	}
+	var media string
+	b.body, media, err = readBody(c.Request, want...)
+	b.csv = media == mediaCSV
 	return b, err
 }
 

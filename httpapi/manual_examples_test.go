@@ -127,6 +127,11 @@ func (s *stage) prepare() {
 	s.waitingSweep()
 	v["pending"] = out("4", "USDTERC20", "invoice-11", "ETH")
 
+	to := string(s.chains["ETH"].Customer("supplier"))
+	v["payout"] = post(http.StatusCreated, "/payouts/", map[string]any{"withdrawals": []map[string]any{
+		{"amount": "3", "currency": "USDTERC20", "custom_id": "wages-carl", "address": to}, {"amount": "2", "currency": "USDTERC20", "custom_id": "wages-dora", "address": to},
+	}}, "payout_id")
+
 	v["refund"] = post(http.StatusCreated, "/payments/"+v["paid"]+"/refunds/", map[string]any{"amount": "8"}, "refund_id")
 	claim := s.ok(http.StatusCreated, "POST", "/payments/"+v["paid"]+"/refunds/", map[string]any{"amount": "9"}).Body["claim_url"].(string)
 	v["claim"] = regexp.MustCompile(`/claim/([^/]+)`).FindStringSubmatch(claim)[1]

@@ -267,13 +267,19 @@ func (w *world) stranger() foreign {
 	require.NotEmpty(w.t, told)
 	f.ids["suspense_id"] = []string{strings.ReplaceAll(lost[0].ID, "/", "~"), strings.ReplaceAll(lost[0].ID, "/", "%2F")}
 	f.ids["delivery_id"] = []string{strings.ReplaceAll(told[0].ID, "/", "~")}
+	ten := decimal.NewFromInt(10)
+	paid, err := w.app.Withdrawals.CreatePayout(ctx, f.tenant, "", []withdrawal.CreateInput{{
+		Terms: withdrawal.Terms{Amount: &ten, Currency: "USDTERC20", Address: w.elsewhere()}, CustomID: "canary-payout",
+	}})
+	require.NoError(w.t, err)
+	f.ids["payout_id"] = []string{paid.ID}
 	f.ids["transaction_id"] = []string{p.ID}
 	f.ids["withdrawal_id"] = []string{v.ID}
 	f.ids["wallet_id"] = []string{sub.ID, "canary-external", fmt.Sprint(sub.Number)}
 	f.ids["account_id"] = []string{sub.ID, "canary-external"}
 	f.ids["external_id"] = []string{"canary-external"}
 	f.ids["app"], f.ids["id"] = []string{fmt.Sprint(app.ID)}, f.ids["wallet_id"]
-	f.secret = []string{"canary-", w.app.Refunds.Token(&refunded), refunded.ID, p.ID, v.ID, sub.ID, app.ClientID, secret, f.tenant, p.Address, address.Address}
+	f.secret = []string{"canary-", w.app.Refunds.Token(&refunded), refunded.ID, p.ID, v.ID, paid.ID, sub.ID, app.ClientID, secret, f.tenant, p.Address, address.Address}
 	return f
 }
 

@@ -121,7 +121,7 @@ func (h *Handler) clientForm(c *Call) (url.Values, *client, error) {
 
 // readForm reads a form strictly.
 func readForm(r *http.Request) (url.Values, error) {
-	body, err := readBody(r, "application/x-www-form-urlencoded")
+	body, _, err := readBody(r, "application/x-www-form-urlencoded")
 	var media *errMedia
 	switch {
 	case errors.As(err, &media):

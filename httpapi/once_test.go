@@ -41,6 +41,10 @@ var once = []onceRoute{
 		func(w *world) int { return w.countAt("GET", "/withdrawal/", nil, "total") },
 	},
 	{
+		"/payouts/", `{"withdrawals":[{"amount":"5","currency":"USDTERC20","address":"ELSEWHERE"}]}`, `{"withdrawals":[{"amount":"6","currency":"USDTERC20","address":"ELSEWHERE"}]}`, `{"withdrawals":"no"}`, http.StatusCreated,
+		func(w *world) int { return w.countAt("GET", "/withdrawal/", nil, "total") },
+	},
+	{
 		"/wallets/", `{"name":"n","external_id":"once"}`, `{"name":"n","external_id":"twice"}`, `{"name":7}`, http.StatusCreated,
 		func(w *world) int { return w.countAt("GET", "/wallets/", nil, "total") },
 	},

@@ -269,7 +269,11 @@ func (op *operationDoc) json() dict {
 		out["parameters"] = p
 	}
 	if op.body != nil {
-		out["requestBody"] = dict{"required": true, "content": dict{op.media: dict{"schema": op.body}}}
+		content := dict{op.media: dict{"schema": op.body}}
+		if op.csv {
+			content[mediaCSV] = dict{"schema": &schema{Types: "string", About: "The names of an entry's fields in the first line, an entry in each other one. An empty cell counts as not given."}}
+		}
+		out["requestBody"] = dict{"required": true, "content": content}
 	}
 	if len(op.Roles) > 0 {
 		out["x-roles"] = op.Roles

@@ -64,6 +64,7 @@ type Limits struct {
 	PerHour             int // any endpoint, per token or API key
 	TenantPerHour       int // any endpoint, all tokens of a tenant together
 	PaymentsPerHour     int // payments created, per tenant
+	PayoutsPerHour      int // payouts created, per tenant: each may have 1,000 withdrawals
 	HistoryPerMinute    int // unified history, per token or API key
 	HistoryPerHour      int
 	WebhookTestsPerHour int // per tenant: they make this service send requests
@@ -74,7 +75,7 @@ type Limits struct {
 // DefaultLimits are the documented ones.
 func DefaultLimits() Limits {
 	return Limits{
-		TokenPerMinute: 20, PerHour: 1000, TenantPerHour: 20_000, PaymentsPerHour: 100,
+		TokenPerMinute: 20, PerHour: 1000, TenantPerHour: 20_000, PaymentsPerHour: 100, PayoutsPerHour: 100,
 		HistoryPerMinute: 100, HistoryPerHour: 1000, WebhookTestsPerHour: 60, ResendsPerHour: 600, ClaimsPerMinute: 10,
 	}
 }

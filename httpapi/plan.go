@@ -24,12 +24,13 @@ type field struct {
 	Index []int
 	Kind  reflect.Type
 	Rules rules
+	Items *plan // of a list of objects
 }
 
 // rules are what a member's tag `rule:"…"` asks for.
 type rules struct {
 	Required bool
-	Max, Min int // characters of a text, or the value of an integer; 0 = no bound
+	Max, Min int // characters of a text, the value of an integer, or entries of a list; 0 = no bound
 	HasMin   bool
 	Format   string   // "uuid", "date-time"
 	Enum     []string // allowed values
@@ -58,10 +59,13 @@ func planOf(t reflect.Type) *plan {
 		if f.Anonymous {
 			continue
 		}
-		if !slices.Contains([]reflect.Type{typeString, typeText, typeTexts, typeBool, typeFlag, typeInt, typeInteger, typeNumber}, f.Type) {
+		made := field{Index: f.Index, Kind: f.Type, Rules: rulesOf(f.Tag)}
+		switch {
+		case f.Type.Kind() == reflect.Slice && f.Type.Elem().Kind() == reflect.Struct:
+			made.Items = planOf(f.Type.Elem())
+		case !slices.Contains([]reflect.Type{typeString, typeText, typeTexts, typeBool, typeFlag, typeInt, typeInteger, typeNumber}, f.Type):
 			panic(fmt.Sprintf("httpapi: %s.%s: %s is no type of an input", t, f.Name, f.Type))
 		}
-		made := field{Index: f.Index, Kind: f.Type, Rules: rulesOf(f.Tag)}
 		switch {
 		case f.Tag.Get("path") != "":
 			made.Name = f.Tag.Get("path")

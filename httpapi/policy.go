@@ -224,6 +224,8 @@ func (h *Handler) counts(c *Call) []counted {
 		mine = []limit.Rule{{Name: "history/m", Max: l.HistoryPerMinute, Window: time.Minute}, {Name: "history/h", Max: l.HistoryPerHour, Window: time.Hour}}
 	case LimitPayment:
 		tenant = append(tenant, limit.Rule{Name: "payments", Max: l.PaymentsPerHour, Window: time.Hour})
+	case LimitPayout:
+		tenant = append(tenant, limit.Rule{Name: "payouts", Max: l.PayoutsPerHour, Window: time.Hour})
 	case LimitResend:
 		tenant = append(tenant, limit.Rule{Name: "resends", Max: l.ResendsPerHour, Window: time.Hour})
 	case LimitTest:

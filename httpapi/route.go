@@ -43,6 +43,7 @@ const (
 	LimitToken   LimitClass = "token"   // per client address
 	LimitAPI     LimitClass = "api"     // per token and per tenant
 	LimitPayment LimitClass = "payment" // and payments created
+	LimitPayout  LimitClass = "payout"  // and payouts created
 	LimitHistory LimitClass = "history" // the unified history's own
 	LimitTest    LimitClass = "test"    // and webhook tests
 	LimitResend  LimitClass = "resend"  // and webhooks that are delivered again
@@ -77,6 +78,8 @@ type Route struct {
 	Once bool
 	// Media types of a success that is no JSON view: a page, a stream.
 	Media []string
+	// csv routes take a table as well, whose rows are the entries of their input's list.
+	csv bool
 	// Errors that it can answer beside those that every route of its kind can.
 	Errors []Failure
 
@@ -119,6 +122,10 @@ func checked[In, Out any](f func(context.Context, *Call, In) (Out, error), also 
 	return operation{in: in, out: out, plan: p, call: func(ctx context.Context, c *Call, b *binder) (any, error) {
 		var v In
 		bad := b.bind(p, reflect.ValueOf(&v).Elem())
+		c.lines = b.lines
+		if b.long {
+			return nil, &tooLongError{bad}
+		}
 		if len(bad) > 0 {
 			if also != nil && !b.broken {
 				bad.merge(also(ctx, c, v))
@@ -157,6 +164,7 @@ type Call struct {
 	header http.Header     // of the answer
 	base   context.Context // the request's, without this handler's deadline
 	values []string        // of the path's parameters
+	lines  []int           // of a table: where each row begins
 	flood  bool            // refused by a limit
 	leave  func()          // to be called when the answer is out; nil = nothing
 }

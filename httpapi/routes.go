@@ -16,6 +16,7 @@ var (
 	open     = Policy{Access: Public, Limit: LimitNone, Style: Standard}
 	claims   = Policy{Access: Public, Limit: LimitClaim, Style: Standard}
 	merchant = Policy{Access: Bearer, Scopes: both, Limit: LimitAPI, Style: Standard}
+	payouts  = Policy{Access: Bearer, Scopes: both, Limit: LimitPayout, Style: Standard}
 	reports  = Policy{Access: Bearer, Scopes: both, Limit: LimitReport, Style: Standard}
 	reader   = Policy{Access: Bearer, Scopes: read, Limit: LimitAPI, Style: Standard}
 	wallets  = Policy{Access: BearerOrKey, Scopes: both, Limit: LimitAPI, Style: Standard}
@@ -187,6 +188,16 @@ func (h *Handler) table() []Route {
 			Policy: merchant, Status: http.StatusCreated, Writes: true, Once: true,
 			Errors: []Failure{invalidRequest, invalidAddress, insufficientBalance, invalidCurrency, notFound, noFee},
 			do:     checked(h.createWithdrawal, h.checkWithdrawal),
+		},
+		{
+			Method: http.MethodPost, Path: "/payouts/", Name: "createPayout", Group: "Withdrawals", About: "Pays out to up to 1,000 external addresses: all withdrawals are made and held at once, or none is. Takes JSON, or a CSV with a withdrawal in each line.",
+			Policy: payouts, Status: http.StatusCreated, Writes: true, Once: true, csv: true,
+			Errors: []Failure{invalidRequest, insufficientBalance, noFee},
+			do:     checked(h.createPayout, h.checkPayout),
+		},
+		{
+			Method: http.MethodGet, Path: "/payouts/{payout_id}/", Name: "getPayout", Group: "Withdrawals", About: "Returns a payout with its withdrawals as they are now.",
+			Policy: merchant, Status: http.StatusOK, Errors: []Failure{notFound}, do: endpoint(h.getPayout),
 		},
 		{
 			Method: http.MethodGet, Path: "/withdrawal/", Name: "listWithdrawals", Group: "Withdrawals", About: "Lists withdrawals.",

@@ -28,6 +28,8 @@ type schema struct {
 	Maximum    *int               `json:"maximum,omitempty"`
 	MinLength  int                `json:"minLength,omitempty"`
 	MaxLength  int                `json:"maxLength,omitempty"`
+	MinItems   int                `json:"minItems,omitempty"`
+	MaxItems   int                `json:"maxItems,omitempty"`
 	Items      *schema            `json:"items,omitempty"`
 	Properties map[string]*schema `json:"properties,omitempty"`
 	Required   []string           `json:"required,omitempty"`
@@ -282,7 +284,11 @@ func (s *schemas) body(t reflect.Type, p *plan) *schema {
 	made := &schema{Types: "object", Properties: map[string]*schema{}}
 	for i := range p.json {
 		f := &p.json[i]
-		made.Properties[f.Name] = input(f)
+		if f.Items == nil {
+			made.Properties[f.Name] = input(f)
+		} else {
+			made.Properties[f.Name] = s.entries(t, f)
+		}
 		made.order = append(made.order, f.Name)
 		if f.Rules.Required {
 			made.Required = append(made.Required, f.Name)
@@ -290,6 +296,14 @@ func (s *schemas) body(t reflect.Type, p *plan) *schema {
 	}
 	s.byType[t], s.byName[name] = name, made
 	return component(name)
+}
+
+// entries is the schema of a list of objects.
+func (s *schemas) entries(t reflect.Type, f *field) *schema {
+	return &schema{
+		Types: "array", About: f.Rules.About, MinItems: f.Rules.Min, MaxItems: f.Rules.Max,
+		Items: s.body(t.FieldByIndex(f.Index).Type.Elem(), f.Items),
+	}
 }
 
 // resolve follows a reference.
@@ -351,6 +365,9 @@ func (x *schema) limits() string {
 		out = append(out, fmt.Sprintf("at least %d", *x.Minimum))
 	case x.Maximum != nil:
 		out = append(out, fmt.Sprintf("at most %d", *x.Maximum))
+	}
+	if x.MaxItems > 0 {
+		out = append(out, fmt.Sprintf("%d to %d entries", x.MinItems, x.MaxItems))
 	}
 	if x.MaxLength > 0 {
 		out = append(out, fmt.Sprintf("at most %d characters", x.MaxLength))

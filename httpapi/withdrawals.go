@@ -162,11 +162,7 @@ func (h *Handler) listWithdrawals(ctx context.Context, c *Call, in listWithdrawa
 		return withdrawalsView{}, err
 	}
 	page, total, err := h.app.Withdrawals.List(ctx, c.Tenant(), f)
-	view := withdrawalsView{Withdrawals: make([]withdrawalView, len(page)), Total: total, Limit: in.Limit, Offset: in.Offset}
-	for i := range page {
-		view.Withdrawals[i] = h.viewWithdrawal(&page[i])
-	}
-	return view, err
+	return withdrawalsView{h.viewWithdrawals(page), total, in.Limit, in.Offset}, err
 }
 
 func (h *Handler) checkWithdrawalFilter(_ context.Context, _ *Call, in listWithdrawalsInput) error {

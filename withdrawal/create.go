@@ -104,9 +104,17 @@ func (s *Service) draft(ctx context.Context, tenant string, in CreateInput, name
 // drafted is draft with what was read.
 func (s *Service) drafted(ctx context.Context, tenant string, in CreateInput, c *chain.Currency, to chain.Address, fee tenantFee) (Withdrawal, error) {
 	p, err := s.price(ctx, tenant, c, in.Terms, to, fee)
-	if err == nil {
-		err = s.checkPrice(c, p)
+	if err != nil {
+		return Withdrawal{}, err
 	}
+	w, err := s.written(ctx, tenant, in, c, to, p)
+	w.ID = s.c.NewID()
+	return w, err
+}
+
+// written is drafted with its price, and without an id.
+func (s *Service) written(ctx context.Context, tenant string, in CreateInput, c *chain.Currency, to chain.Address, p Price) (Withdrawal, error) {
+	err := s.checkPrice(c, p)
 	if err == nil && s.c.Deliverable != nil {
 		err = s.c.Deliverable(ctx, c, to, in.Memo, p.Amount)
 	}
@@ -118,7 +126,7 @@ func (s *Service) drafted(ctx context.Context, tenant string, in CreateInput, c 
 		sent = ""
 	}
 	return Withdrawal{
-		ID: s.c.NewID(), Tenant: tenant, CustomID: in.CustomID, CallbackURL: in.CallbackURL,
+		Tenant: tenant, CustomID: in.CustomID, CallbackURL: in.CallbackURL,
 		Currency: c.Code, Network: string(c.Network), Token: c.Token, Address: string(to), Memo: in.Memo, SentMemo: sent,
 		Requested: p.Requested, Amount: p.Amount, PlatformFee: p.PlatformFee, NetworkFee: p.NetworkFee,
 		Rank: rank(p.Amount, c.Scale), Status: Pending, Required: max(0, s.c.Confirmations(c)), RequestedBy: in.By,
@@ -169,34 +177,44 @@ func (s *Service) creation(ctx context.Context, w Withdrawal, from payer, c *cha
 	if err != nil {
 		return storage.Change{}, w, err
 	}
-	if ceiling.Max > 0 && w.Requested > ceiling.Max {
-		return storage.Change{}, w, fault.Invalid("amount", "is above the maximum of "+coins(c, ceiling.Max))
-	}
-	w.Wallet, w.CreatedAt, w.UpdatedAt = from.id, now, now
-	if err := s.authorize(&w, from.parent); err != nil {
+	change := storage.Change{ID: s.c.NewID(), Partition: storage.Tenant(w.Tenant)}
+	if err := s.accept(&change, &w, from, c, ceiling, now); err != nil {
 		return storage.Change{}, w, err
 	}
-	change := storage.Change{
-		ID: s.c.NewID(), Partition: storage.Tenant(w.Tenant),
-		Post: []ledger.Tx{holdTx(&w, now)}, Count: Tally.Moved(nil, w.counted()),
-	}
+	change.Post = []ledger.Tx{holdTx(&w, now)}
 	if from.open.Table != nil {
 		change.Require = []storage.Guard{from.open}
 	}
-	if ceiling.Daily > 0 {
-		w.Counter = counter(w.Currency, now)
+	if w.Counter != "" {
 		change.Level = []storage.Level{{Name: w.Counter, Delta: int64(w.Requested), Max: int64(ceiling.Daily)}}
 	}
-	made, err := told(&w, "", c, now)
-	if err != nil {
-		return change, w, err
-	}
-	change.Tell = []storage.Event{made}
-	change.Put = []storage.Row{
-		Withdrawals.Row(w.ID, 0, now.Add(s.c.PickupDelay), w),
-		storage.Activities.Row(w.ID, 0, time.Time{}, activity(&w, c)),
-	}
 	return change, w, nil
+}
+
+// accept adds to a Change what makes w, but for its hold, what it takes of a day, and the
+// guard of its wallet.
+func (s *Service) accept(change *storage.Change, w *Withdrawal, from payer, c *chain.Currency, ceiling Ceiling, now time.Time) error {
+	if ceiling.Max > 0 && w.Requested > ceiling.Max {
+		return fault.Invalid("amount", "is above the maximum of "+coins(c, ceiling.Max))
+	}
+	w.Wallet, w.CreatedAt, w.UpdatedAt = from.id, now, now
+	if err := s.authorize(w, from.parent); err != nil {
+		return err
+	}
+	if ceiling.Daily > 0 {
+		w.Counter = counter(w.Currency, now)
+	}
+	made, err := told(w, "", c, now)
+	if err != nil {
+		return err
+	}
+	change.Count = append(change.Count, Tally.Moved(nil, w.counted())...)
+	change.Tell = append(change.Tell, made)
+	change.Put = append(change.Put,
+		Withdrawals.Row(w.ID, 0, now.Add(s.c.PickupDelay), *w),
+		storage.Activities.Row(w.ID, 0, time.Time{}, activity(w, c)),
+	)
+	return nil
 }
 
 // explain turns a verdict of the store into what the merchant should know.

@@ -98,26 +98,40 @@ func (s *Service) tenantFee(ctx context.Context, tenant string, c *chain.Currenc
 
 // price reads the rate and the network's quote.
 func (s *Service) price(ctx context.Context, tenant string, c *chain.Currency, t Terms, to chain.Address, fee tenantFee) (Price, error) {
-	asked, err := s.asked(ctx, c, t)
+	asked, err := s.asked(ctx, c, t, s.rate)
 	if err == nil {
 		err = fee.err
 	}
 	if err != nil {
 		return Price{}, err
 	}
-	flat, err := c.Units(fee.flat, ledger.Up)
+	network, err := s.quote(ctx, tenant, c, to, asked)
 	if err != nil {
-		return Price{}, errFeeSetting
+		return Price{}, err
 	}
+	return s.priced(c, &t, asked, fee, network)
+}
+
+// quote asks what the network will take for a figure.
+func (s *Service) quote(ctx context.Context, tenant string, c *chain.Currency, to chain.Address, asked ledger.Amount) (ledger.Amount, error) {
 	network, err := s.c.Fees.Quote(ctx, chain.Intent{
 		Purpose: chain.ForWithdrawal, Tenant: tenant, Network: c.Network, Currency: c.Code, To: to, Amount: max(asked, 1),
 	})
+	if err == nil {
+		return network, nil
+	}
+	var address *chain.AddressError
+	if errors.As(err, &address) {
+		return 0, err
+	}
+	return 0, fmt.Errorf("%w: %w", ErrFee, err)
+}
+
+// priced is the price of a figure under a quote.
+func (s *Service) priced(c *chain.Currency, t *Terms, asked ledger.Amount, fee tenantFee, network ledger.Amount) (Price, error) {
+	flat, err := c.Units(fee.flat, ledger.Up)
 	if err != nil {
-		var address *chain.AddressError
-		if errors.As(err, &address) {
-			return Price{}, err
-		}
-		return Price{}, fmt.Errorf("%w: %w", ErrFee, err)
+		return Price{}, errFeeSetting
 	}
 	least, err := c.Units(c.MinWithdrawal, ledger.Up)
 	if err != nil {
@@ -141,9 +155,9 @@ func (t *Terms) field() string {
 	return "amount"
 }
 
-// asked is the figure of checked Terms in units of c: converted once and rounded down
-// where it is a price.
-func (s *Service) asked(ctx context.Context, c *chain.Currency, t Terms) (ledger.Amount, error) {
+// asked is the figure of checked Terms in units of c: converted once by a rate and rounded
+// down where it is a price.
+func (s *Service) asked(ctx context.Context, c *chain.Currency, t Terms, rateOf rateSource) (ledger.Amount, error) {
 	if t.Amount != nil {
 		a, bad := fault.Units(*t.Amount, c.Scale)
 		if bad != "" {
@@ -153,7 +167,7 @@ func (s *Service) asked(ctx context.Context, c *chain.Currency, t Terms) (ledger
 	}
 	fiat := t.PriceCurrency
 	or(&fiat, "USD")
-	rate, err := s.rate(ctx, c.Token, fiat)
+	rate, err := rateOf(ctx, c.Token, fiat)
 	if err != nil {
 		return 0, err
 	}
@@ -166,6 +180,9 @@ func (s *Service) asked(ctx context.Context, c *chain.Currency, t Terms) (ledger
 	}
 	return a, nil
 }
+
+// rateSource is rate, or what remembers its answers.
+type rateSource func(ctx context.Context, token, fiat string) (decimal.Decimal, error)
 
 // rate asks for a price. Errors wrap rates.ErrUnavailable.
 func (s *Service) rate(ctx context.Context, token, fiat string) (decimal.Decimal, error) {

@@ -136,7 +136,9 @@ func (w *Withdrawal) counted() *tally.Item {
 func (w *Withdrawal) Missing() ledger.Amount { return w.Amount - w.Delivered }
 
 // Tables lists what this package stores.
-func Tables() []*storage.Table { return []*storage.Table{Withdrawals.Table, Waits.Table} }
+func Tables() []*storage.Table {
+	return []*storage.Table{Withdrawals.Table, Waits.Table, payoutRows.Table}
+}
 
 // Intent is the order to the payout side: the withdrawal's own id, so that
 // submitting twice is submitting once. It is made of what is stored and never

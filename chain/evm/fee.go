@@ -11,6 +11,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
+	"github.com/cryptopay-go/cryptopay/internal/recall"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -135,6 +136,9 @@ func (c *Client) sending(in *chain.Intent, needFrom bool) (*sending, error) {
 
 func pow10(n int64) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(n), nil) }
 
+// priceOf is the question for a node's price of gas.
+type priceOf struct{ c *Client }
+
 // EstimateFee asks the node for the price of gas and tries the transfer for its
 // gas. Where the sender is not known or does not hold enough, the gas of a token
 // transfer is Options.QuoteGas, and Build tries again. The error wraps ErrTooDear
@@ -149,10 +153,17 @@ func (c *Client) EstimateFee(ctx context.Context, in chain.Intent) (chain.Fee, e
 			return chain.Fee{}, err
 		}
 	}
-	p, err := c.price(ctx)
+	now, err := recall.Of(ctx, priceOf{c}, func() (price, error) {
+		p, err := c.price(ctx)
+		if err != nil {
+			return price{}, err
+		}
+		return *p, nil
+	})
 	if err != nil {
 		return chain.Fee{}, err
 	}
+	p := &now
 	p.Margin = c.margin(s)
 	if p.Gas, err = c.gas(ctx, s); err != nil {
 		var refused *refusedError

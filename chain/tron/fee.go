@@ -8,6 +8,7 @@ import (
 	"math/big"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/internal/recall"
 	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
@@ -195,8 +196,11 @@ func (c *Client) cost(sun int64) (ledger.Amount, error) {
 	return c.native.Units(coins(big.NewInt(sun), c.native.Decimals), ledger.Up)
 }
 
-// price reads the chain's parameters and whether the recipient must be activated.
-func (c *Client) price(ctx context.Context, s *sending) (*price, error) {
+// parametersOf is the question for the chain's parameters.
+type parametersOf struct{ c *Client }
+
+// parameters are those of the chain.
+func (c *Client) parameters(ctx context.Context) (map[string]int64, error) {
 	var answer struct {
 		Parameters []struct {
 			Key   string `json:"key"`
@@ -209,6 +213,15 @@ func (c *Client) price(ctx context.Context, s *sending) (*price, error) {
 	found := map[string]int64{}
 	for _, p := range answer.Parameters {
 		found[p.Key] = p.Value
+	}
+	return found, nil
+}
+
+// price reads the chain's parameters and whether the recipient must be activated.
+func (c *Client) price(ctx context.Context, s *sending) (*price, error) {
+	found, err := recall.Of(ctx, parametersOf{c}, func() (map[string]int64, error) { return c.parameters(ctx) })
+	if err != nil {
+		return nil, err
 	}
 	p := &price{}
 	var create int64

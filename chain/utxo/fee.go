@@ -10,6 +10,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
+	"github.com/cryptopay-go/cryptopay/internal/recall"
 	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
@@ -23,12 +24,15 @@ type feeParams struct {
 // more than 100,000 virtual bytes.
 func (p *Params) mostParent() int64 { return 100 * p.MaxRate }
 
+// rateOf is the question for a node's fee rate.
+type rateOf struct{ c *Client }
+
 // EstimateFee is what a payment from one output of ours with change costs now.
 // A transaction of more inputs costs more: Build says how much. Max leaves room
 // for change that is too small to be paid out. ErrTooDear where the node's
 // estimate is above MaxRate.
 func (c *Client) EstimateFee(ctx context.Context, in chain.Intent) (chain.Fee, error) {
-	rate, err := c.rate(ctx)
+	rate, err := recall.Of(ctx, rateOf{c}, func() (int64, error) { return c.rate(ctx) })
 	if err != nil {
 		return chain.Fee{}, err
 	}

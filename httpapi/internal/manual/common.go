@@ -31,6 +31,7 @@ var common = map[string]string{
 	"offset":                 "How many are left out before.",
 	"order_description":      "What the customer pays for; the page to pay on shows it.",
 	"order_id":               "Your own number of the order.",
+	"payout_id":              "The payout's id.",
 	"price_amount":           "The price in the price currency, 2 places.",
 	"price_currency":         "Fiat currency of the price, such as USD.",
 	"rate":                   "Price of one coin.",

@@ -130,6 +130,16 @@ withdrawal, err := c.CreateWithdrawal(ctx, client.CreateWithdrawal{
 })`,
 	},
 	{
+		Operation: "createPayout", Key: "wages-march",
+		Body: `{"withdrawals": [{"amount": "3", "currency": "USDTERC20", "address": "<customer>", "custom_id": "wages-ann"}, {"amount": "2", "currency": "USDTERC20", "address": "<customer>", "custom_id": "wages-bob"}]}`,
+		Go: `
+payout, err := c.CreatePayout(ctx, "wages-march", []client.CreateWithdrawal{ // all or none, and once
+	{WithdrawalTerms: client.WithdrawalTerms{Amount: "3", Currency: "USDTERC20", Address: "<customer>"}, CustomID: "wages-ann"},
+	{WithdrawalTerms: client.WithdrawalTerms{Amount: "2", Currency: "USDTERC20", Address: "<customer>"}, CustomID: "wages-bob"},
+})`,
+	},
+	{Operation: "getPayout", Path: []string{"<payout>"}, Go: `payout, err := c.Payout(ctx, "<payout>")`},
+	{
 		Operation: "listWithdrawals", Query: `{"status": "completed", "limit": 2}`,
 		Go: `page, err := c.Withdrawals(ctx, client.WithdrawalFilter{Status: "completed", Limit: 2})`,
 	},

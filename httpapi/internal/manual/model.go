@@ -26,6 +26,7 @@ type Operation struct {
 	Status                    int // of success
 	Answers                   []Answer
 	Fields                    []Field  // of the answer
+	Parts                     []Object // that the body is made of
 	Objects                   []Object // that the answer is made of
 	Failures                  []Failure
 }

@@ -14,8 +14,7 @@ var withdrawalOmissions = []Bug{
 	},
 	{
 		ID: "omit-withdrawal-daily-limit", File: "withdrawal/create.go",
-		Old: `	if ceiling.Daily > 0 {
-		w.Counter = counter(w.Currency, now)
+		Old: `	if w.Counter != "" {
 		change.Level = []storage.Level{{Name: w.Counter, Delta: int64(w.Requested), Max: int64(ceiling.Daily)}}
 	}
 `,

@@ -1,4 +1,4 @@
--- All migrations up to 0031_looks.
+-- All migrations up to 0032_payouts.
 CREATE TABLE cryptopay_parts (
   part TEXT NOT NULL PRIMARY KEY
 ) STRICT, WITHOUT ROWID;
@@ -1214,3 +1214,16 @@ CREATE TABLE cryptopay_look_places (
 CREATE INDEX cryptopay_look_places_due ON cryptopay_look_places (due, part, id) WHERE due > 0;
 CREATE INDEX cryptopay_sightings_i2 ON cryptopay_sightings (part, "address", "height");
 CREATE INDEX cryptopay_intents_i3 ON cryptopay_intents (part, "tenant", "updated_at");
+CREATE TABLE cryptopay_payouts (
+  "part" TEXT NOT NULL,
+  "id" TEXT NOT NULL,
+  "version" INTEGER NOT NULL,
+  "change_id" TEXT NOT NULL,
+  "due" INTEGER NOT NULL,
+  "lease" INTEGER NOT NULL DEFAULT 0,
+  "claims" INTEGER NOT NULL DEFAULT 0,
+  "withdrawals" TEXT NOT NULL,
+  "created_at" INTEGER NOT NULL,
+  PRIMARY KEY (part, id)
+) STRICT;
+CREATE INDEX cryptopay_payouts_due ON cryptopay_payouts (due, part, id) WHERE due > 0;
