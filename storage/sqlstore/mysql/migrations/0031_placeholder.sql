@@ -1,0 +1,1 @@
+-- A place in the row: the migration before ours is another's.
