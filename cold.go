@@ -149,8 +149,8 @@ func (c ceilings) NeedRefill(ctx context.Context, tenant, currency string, need 
 	return c.a.Treasury.NeedRefill(ctx, tenant, currency, need, since)
 }
 
-func (c ceilings) Propose(ctx context.Context, tenant, currency string, lack ledger.Amount) {
-	c.a.proposeRefill(ctx, tenant, currency, lack)
+func (c ceilings) Propose(ctx context.Context, tenant, currency string, lack ledger.Amount, needed bool) {
+	c.a.proposeRefill(ctx, tenant, currency, lack, needed)
 }
 
 func (c ceilings) Dear(ctx context.Context, currency string, amount, cost ledger.Amount) (bool, error) {

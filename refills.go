@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strconv"
 	"time"
 
@@ -64,26 +65,38 @@ func (a *App) coldSource(ctx context.Context, tenant string, c *chain.Currency) 
 	for i, r := range moves {
 		keys[i] = storage.Keys(storage.Network(string(c.Network)), house.Payments.Value(r).Tx)[0]
 	}
-	sent, err := byKeys(ctx, a.cfg.Store, outgoing.Attempts.Table, keys)
-	for _, r := range sent {
-		made := outgoing.Attempts.Value(r)
-		for i, o := range made.Outputs {
-			if o.To == s.Address && made.Tenant == tenant {
-				s.Coins = append(s.Coins, chain.Coin{Outpoint: r.ID + ":" + strconv.Itoa(i), Address: s.Address, Amount: o.Amount})
+	for some := range slices.Chunk(keys, 100) {
+		sent, err := a.cfg.Store.Rows(ctx, outgoing.Attempts.Table, some...)
+		if err != nil {
+			return s, err
+		}
+		for _, r := range sent {
+			made := outgoing.Attempts.Value(r)
+			for i, o := range made.Outputs {
+				if o.To == s.Address && made.Tenant == tenant {
+					s.Coins = append(s.Coins, chain.Coin{Outpoint: r.ID + ":" + strconv.Itoa(i), Address: s.Address, Amount: o.Amount})
+				}
 			}
 		}
 	}
-	return s, err
+	return s, nil
 }
 
 // cancelledPause is how long no refill is proposed by itself after a person cancelled one.
 const cancelledPause = 6 * time.Hour
 
-// proposeRefill proposes a refill where hot coins lack. It is tried again where it cannot be.
-func (a *App) proposeRefill(ctx context.Context, tenant, currency string, lack ledger.Amount) {
+// proposeRefill proposes a refill where hot coins lack. It is tried again where it cannot be. Without
+// needed it waits until nothing is on its way, as transactions give change back.
+func (a *App) proposeRefill(ctx context.Context, tenant, currency string, lack ledger.Amount, needed bool) {
 	last, ok, err := a.refills.Last(ctx, tenant, currency)
 	if err == nil && ok && last.Status == refill.Cancelled && a.cfg.Clock.Now().Before(last.UpdatedAt.Add(cancelledPause)) {
 		return
+	}
+	if err == nil && !needed {
+		var under bool
+		if under, err = a.sending(ctx, tenant, currency); under {
+			return
+		}
 	}
 	var p refill.Proposal
 	if err == nil {
@@ -98,6 +111,22 @@ func (a *App) proposeRefill(ctx context.Context, tenant, currency string, lack l
 	default:
 		a.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "refill_not_proposed", append(said, slog.Any("error", err))...)
 	}
+}
+
+// sending reports whether a transaction of a tenant's is signed and not final.
+func (a *App) sending(ctx context.Context, tenant, currency string) (bool, error) {
+	c, err := a.cfg.Registry.Currency(currency)
+	if err != nil {
+		return false, err
+	}
+	rows, err := a.cfg.Store.Find(ctx, storage.Query{
+		Table: outgoing.Intents.Table, Partition: storage.Network(string(c.Network)), Limit: 1,
+		Where: []storage.Cond{
+			{Column: "tenant", Op: storage.Eq, Value: tenant},
+			{Column: "state", Op: storage.In, Value: []outgoing.State{outgoing.Signed, outgoing.Executed}},
+		},
+	})
+	return len(rows) > 0, err
 }
 
 func (a *App) propose(ctx context.Context, tenant, currency string, amount ledger.Amount, who string, dry bool, by *outgoing.Recorded) (refill.Proposal, error) {

@@ -37,8 +37,9 @@ type ColdRules interface {
 	// NeedRefill tells the operator once how much is to come back from cold, 0 = nothing.
 	NeedRefill(ctx context.Context, tenant, currency string, need ledger.Amount, since time.Time) error
 	// Propose has a refill of an amount proposed, where that can be signed elsewhere and none is
-	// under way.
-	Propose(ctx context.Context, tenant, currency string, lack ledger.Amount)
+	// under way. Without needed, as no payout waits for it, what is on its way back to us comes
+	// first.
+	Propose(ctx context.Context, tenant, currency string, lack ledger.Amount, needed bool)
 	// Dear says whether a cost, in units of the gas currency, is too much for an amount.
 	Dear(ctx context.Context, currency string, amount, cost ledger.Amount) (bool, error)
 }
@@ -111,7 +112,7 @@ func (s *Service) overflow(ctx context.Context, r Cold) error {
 		return err
 	}
 	if lack := r.Target - free; !open && lack > 0 && (needed || free < r.Target/2) {
-		s.c.Cold.Propose(storage.Apart(ctx), r.Tenant, r.Currency, lack)
+		s.c.Cold.Propose(storage.Apart(ctx), r.Tenant, r.Currency, lack, needed)
 	}
 	if open {
 		return s.reconsider(ctx, &had, c, r, free)
