@@ -205,3 +205,36 @@ func (o *Operate) Refills(ctx context.Context, tenant string, limit, offset int)
 func (o *Operate) Refill(ctx context.Context, tenant, id string) (refill.Proposal, error) {
 	return o.a.refills.Get(ctx, tenant, id)
 }
+
+// editedRefills finds proposals that somebody edited.
+func (a *App) editedRefills(ctx context.Context, p storage.Partition) (out []Contradiction, err error) {
+	err = each(ctx, a.cfg.Store, storage.Query{Table: refill.Proposals.Table, Partition: p}, func(row storage.Row) error {
+		v := refill.Proposals.Value(row)
+		why, err := a.refills.Contradicts(ctx, p, row.ID, &v)
+		if err == nil && why != "" {
+			out = append(out, Contradiction{ofRefill, row.ID, why})
+		}
+		return err
+	})
+	return out, err
+}
+
+// resealProposals makes the seals of a tenant's proposals that the newest key has not made.
+func (a *App) resealProposals(ctx context.Context, p storage.Partition, r *Resealed) error {
+	q := storage.Query{Table: refill.Proposals.Table, Partition: p, Limit: page}
+	return storage.Pages(ctx, a.cfg.Store, q, func(rows []storage.Row) error {
+		n, err := a.resealRows(ctx, rows, ofRefill, r, func(ctx context.Context, row storage.Row) (storage.Row, string, error) {
+			v, now, ok, err := refill.Proposals.One(ctx, a.joined(), p, row.ID)
+			if err != nil || !ok || a.mandateKeys.Newest(v.Seal) {
+				return storage.Row{}, "", err
+			}
+			why, err := a.refills.Contradicts(ctx, p, row.ID, &v)
+			if err == nil && why == "" {
+				err = a.refills.Authorize(&v)
+			}
+			return refill.Proposals.Row(row.ID, now.Version, now.Due, v), why, err
+		})
+		r.Withdrawals += n
+		return err
+	})
+}
