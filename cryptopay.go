@@ -79,7 +79,7 @@ type network struct {
 // Tables lists everything that an App stores.
 func Tables() []*storage.Table {
 	return slices.Concat(storage.Tables(), seal.Tables(), incoming.Tables(), outgoing.Tables(), payment.Tables(),
-		withdrawal.Tables(), policy.Tables(), refund.Tables(), wallet.Tables(), treasury.Tables(), refill.Tables(), house.Tables(), reconcile.Tables(), webhook.Tables(), []*storage.Table{Listings.Table, Minimums.Table, Fingerprints.Table, Abilities.Table}, stream.Tables())
+		withdrawal.Tables(), policy.Tables(), refund.Tables(), wallet.Tables(), treasury.Tables(), house.Tables(), reconcile.Tables(), webhook.Tables(), []*storage.Table{refill.Proposals.Table, Listings.Table, Minimums.Table, Fingerprints.Table, Abilities.Table}, stream.Tables())
 }
 
 // New composes an App. It does no I/O and starts nothing: call Open before

@@ -155,7 +155,7 @@ func (o *Operate) ProposeRefill(ctx context.Context, tenant, currency string, am
 	if err != nil {
 		return refill.Proposal{}, "", err
 	}
-	by := o.recorded(outgoing.OpProposeRefill, cur.Network, tenant, "", c)
+	by := o.recorded(outgoing.OpRefill, cur.Network, tenant, "", c)
 	p, err := o.a.propose(ctx, tenant, currency, amount, c.By, c.DryRun, by)
 	if err != nil {
 		return p, "", err
@@ -168,19 +168,19 @@ func (o *Operate) ProposeRefill(ctx context.Context, tenant, currency string, am
 // proposal. It returns the proposal, and the id of the record, "" where this call has made none. Errors
 // are those of refill.Service.Take.
 func (o *Operate) TakeRefill(ctx context.Context, tenant, id string, signed []byte, c Call) (refill.Proposal, string, error) {
-	return o.refill(ctx, outgoing.OpTakeRefill, tenant, id, c, func(by *outgoing.Recorded) (refill.Proposal, bool, error) {
+	return o.refill(ctx, tenant, id, c, func(by *outgoing.Recorded) (refill.Proposal, bool, error) {
 		return o.a.refills.Take(ctx, tenant, id, signed, c.DryRun, by)
 	})
 }
 
 // CancelRefill ends a proposal that did not come back. Errors are those of refill.Service.Cancel.
 func (o *Operate) CancelRefill(ctx context.Context, tenant, id string, c Call) (refill.Proposal, string, error) {
-	return o.refill(ctx, outgoing.OpCancelRefill, tenant, id, c, func(by *outgoing.Recorded) (refill.Proposal, bool, error) {
+	return o.refill(ctx, tenant, id, c, func(by *outgoing.Recorded) (refill.Proposal, bool, error) {
 		return o.a.refills.Cancel(ctx, tenant, id, c.DryRun, by)
 	})
 }
 
-func (o *Operate) refill(ctx context.Context, kind outgoing.OperationKind, tenant, id string, c Call, do func(by *outgoing.Recorded) (refill.Proposal, bool, error)) (refill.Proposal, string, error) {
+func (o *Operate) refill(ctx context.Context, tenant, id string, c Call, do func(by *outgoing.Recorded) (refill.Proposal, bool, error)) (refill.Proposal, string, error) {
 	if err := c.check(); err != nil {
 		return refill.Proposal{}, "", err
 	}
@@ -188,7 +188,7 @@ func (o *Operate) refill(ctx context.Context, kind outgoing.OperationKind, tenan
 	if err != nil {
 		return p, "", err
 	}
-	by := o.recorded(kind, p.Network, tenant, id, c)
+	by := o.recorded(outgoing.OpRefill, p.Network, tenant, id, c)
 	p, made, err := do(by)
 	if err != nil || !made {
 		return p, "", err

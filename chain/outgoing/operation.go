@@ -58,9 +58,7 @@ const (
 	OpResolveTopUp OperationKind = "resolve_top_up" // that may have come back from cold
 	OpRefillCost   OperationKind = "book_refill_cost"
 
-	OpProposeRefill OperationKind = "propose_refill" // of a tenant, in its partition
-	OpTakeRefill    OperationKind = "take_refill"
-	OpCancelRefill  OperationKind = "cancel_refill"
+	OpRefill OperationKind = "refill" // a proposal is made, taken back or cancelled: of a tenant, in its partition
 
 	OpPayOutSuspense OperationKind = "pay_out_suspense"
 )

@@ -37,7 +37,7 @@ type Proposal struct {
 
 	Raw       []byte    `db:"raw"` // signed; empty until it came back
 	Status    Status    `db:"status"`
-	Reason    string    `db:"reason"`       // why it is as it is, "" = nothing is to be said
+	Reason    string    `db:"reason"`       // why it is as it is: not_taken while no node takes it; "" = nothing is to be said
 	By        string    `db:"requested_by"` // who asked for it
 	CreatedAt time.Time `db:"created_at"`
 	UpdatedAt time.Time `db:"updated_at"`
@@ -50,11 +50,8 @@ func (p *Proposal) live() bool { return p.Status == Open || p.Status == Sending 
 // Proposals is the table, in tenants' partitions. Due is when a live one is looked at.
 var Proposals = storage.NewTable[Proposal]("refill_proposals", storage.Index("currency", "number"), storage.Index("tx"), storage.Index("created_at"))
 
-// Tables lists what this package stores.
-func Tables() []*storage.Table { return []*storage.Table{Proposals.Table} }
-
-// NotTaken is the Reason of a proposal whose transaction no node takes. It is sent again.
-const NotTaken = "not_taken"
+// notTaken is the Reason of a proposal whose transaction no node takes. It is sent again.
+const notTaken = "not_taken"
 
 // Errors of this package.
 var (
@@ -62,8 +59,6 @@ var (
 	ErrNotFound = errors.New("refill: no such proposal")
 	// ErrUnable: nobody knows how the cold coins are signed elsewhere.
 	ErrUnable = errors.New("refill: no cold address with a descriptor is set for the currency, or its network has none")
-	// ErrAmount: the amount is not one that can be meant.
-	ErrAmount = errors.New("refill: give an amount above 0")
 	// ErrAltered: the stored proposal is not the one that was made.
 	ErrAltered = errors.New("refill: the proposal's stored row was edited")
 )

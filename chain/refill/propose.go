@@ -17,13 +17,13 @@ import (
 // address to its hot one, for somebody to sign elsewhere. With dry nothing is stored. by is the record
 // that the same Change writes, nil = none.
 //
-// Errors: ErrAmount; *StateError of the one that is open or being sent; ErrUnable; what wraps
+// Errors: *StateError of the one that is open or being sent; ErrUnable; what wraps
 // chain.ErrCurrency; chain.ErrShort where the cold coins are not enough; chain.ErrTooDear where the
 // fee would be more than half of the amount; and the node's.
 func (s *Service) Propose(ctx context.Context, tenant, currency string, amount ledger.Amount, who string, dry bool, by *outgoing.Recorded) (Proposal, error) {
 	c, err := s.c.Registry.Currency(currency)
 	if err == nil && amount <= 0 {
-		err = ErrAmount
+		err = errors.New("refill: give an amount above 0")
 	}
 	if err != nil {
 		return Proposal{}, err

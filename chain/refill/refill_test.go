@@ -122,7 +122,7 @@ const lasts = time.Hour
 
 func newWorld(t *testing.T, store storage.Store, between func(storage.Store) storage.Store) *world {
 	t.Helper()
-	require.NoError(t, store.Open(t.Context(), append(append(storage.Tables(), stream.Tables()...), append(outgoing.Tables(), refill.Tables()...)...)...))
+	require.NoError(t, store.Open(t.Context(), append(append(storage.Tables(), stream.Tables()...), append(outgoing.Tables(), refill.Proposals.Table)...)...))
 	w := &world{t: t, now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	w.heard = &heard{store, map[string][]storage.Event{}}
 	w.store = w.heard
@@ -243,7 +243,7 @@ func TestRefill(t *testing.T) {
 
 		w.node.refuse = chain.ErrNode // it is lost
 		w.later(0)
-		require.Equal(t, refill.NotTaken, w.get(p.ID).Reason)
+		require.Equal(t, "not_taken", w.get(p.ID).Reason)
 		w.node.refuse, w.node.keeps = chain.ErrNode, true // its outcome is unknown
 		w.later(time.Minute)
 		w.later(time.Minute)
@@ -330,7 +330,7 @@ func TestRefillRefuses(t *testing.T) {
 	t.Parallel()
 	w, ctx := newWorld(t, memory.New(), nil), t.Context()
 	_, err := w.s.Propose(ctx, "t", "BTC", 0, "ann", false, nil)
-	require.ErrorIs(t, err, refill.ErrAmount)
+	require.ErrorContains(t, err, "above 0")
 	_, err = w.s.Propose(ctx, "t", "XXX", 1, "ann", false, nil)
 	require.ErrorIs(t, err, chain.ErrCurrency)
 	_, err = w.s.Propose(ctx, "t", "ETH", 1, "ann", false, nil)

@@ -214,7 +214,7 @@ func (s *Service) look(ctx context.Context, p Proposal) error {
 			refused = client.Broadcast(storage.Apart(ctx), proof.NewStored(string(p.Network), p.Tx, p.Raw))
 		}
 	}
-	if refused != nil && p.Reason != NotTaken {
+	if refused != nil && p.Reason != notTaken {
 		s.c.Log.LogAttrs(ctx, slog.LevelWarn, "refill_not_taken", slog.String("tenant", p.Tenant), slog.String("proposal", p.ID), slog.Any("error", refused))
 	}
 	_, err = s.decide(ctx, p.Tenant, p.ID, nil, func(p *Proposal, now time.Time) (time.Time, error) {
@@ -247,7 +247,7 @@ func (s *Service) follow(p *Proposal, st *chain.Status, refused bool, now time.T
 	case len(p.Raw) == 0 && st.State == chain.Unknown && !now.Before(p.ExpiresAt):
 		return never, p.to(Expired, onLate, "")
 	case p.Status == Sending && refused:
-		p.Reason = NotTaken
+		p.Reason = notTaken
 	case p.Status == Sending && st.State != chain.Conflicted:
 		p.Reason = ""
 	}
