@@ -1,6 +1,7 @@
 package treasury
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"fmt"
@@ -338,7 +339,7 @@ func (t *Treasury) undoReturned(ctx context.Context, s incoming.Sighting, was To
 // paid for: N −, c + as for each transaction of the tenant's, and less lies at cold addresses. tx
 // is its hash, however it is written; a second call for it does nothing, with made false. cost is in units of the network's gas currency.
 // The error is ErrNothingCold where less than that lies there, and ErrOwnCost where tx is none, or this
-// store has sent or proposed it.
+// store has sent or proposed it: that of a proposal is booked by hand only where a person said that its coins, held apart, are a refill.
 func (t *Treasury) RefillCost(ctx context.Context, tenant string, n chain.Network, tx string, cost ledger.Amount, dry bool, by *outgoing.Recorded) (made bool, err error) {
 	gas, err := t.cfg.Registry.Gas(n)
 	if err != nil {
@@ -351,10 +352,7 @@ func (t *Treasury) RefillCost(ctx context.Context, tenant string, n chain.Networ
 	}
 	for _, hash := range hashes {
 		if err == nil {
-			var proposed bool
-			if _, proposed, err = t.cfg.Proposed(ctx, tenant, n, hash); err == nil && proposed {
-				err = ErrOwnCost
-			}
+			err = t.costIsOurs(ctx, tenant, n, hash)
 		}
 	}
 	if err != nil {
@@ -396,6 +394,26 @@ func (t *Treasury) RefillCost(ctx context.Context, tenant string, n chain.Networ
 		}, nil
 	})
 	return made && err == nil, err
+}
+
+// costIsOurs is ErrOwnCost where the cost of a proposal's transaction is booked with its transfer. It is not
+// where that was held apart, and a person said that it is a refill.
+func (t *Treasury) costIsOurs(ctx context.Context, tenant string, n chain.Network, tx string) error {
+	p, proposed, err := t.cfg.Proposed(ctx, tenant, n, tx)
+	if err != nil || !proposed {
+		return err
+	}
+	at := slices.IndexFunc(p.Outputs, func(o chain.Output) bool { return !o.Change })
+	s, _, seen, err := incoming.Sightings.One(ctx, t.cfg.Store, storage.Network(string(n)), incoming.Key(tx, at))
+	if err != nil || !seen {
+		return cmp.Or(err, ErrOwnCost)
+	}
+	g := s.Generated()
+	rows, err := t.cfg.Store.Rows(ctx, TopUps.Table, storage.Keys(storage.Tenant(tenant), refillPrefix+g, spentPrefix+refillCost+g)...)
+	if err == nil && (len(rows) != 1 || rows[0].ID != refillPrefix+g) {
+		err = ErrOwnCost
+	}
+	return err
 }
 
 // spellings are the ways in which the hash of a transaction can be written, the one to keep first: a
