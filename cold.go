@@ -65,6 +65,27 @@ func (a *App) patience(hosts func(ctx context.Context, tenant, currency string) 
 	}
 }
 
+// described says why a descriptor is not that of a cold address, "" = it is.
+func (a *App) described(c *chain.Currency, address chain.Address, descriptor string) string {
+	net, err := a.network(c.Network)
+	if err != nil {
+		return "is on a network that this process does not serve"
+	}
+	spender, ok := net.client.(chain.ColdSpender)
+	if !ok {
+		return "is on a network whose transactions cannot be signed elsewhere"
+	}
+	switch at, err := spender.ColdAddress(descriptor); {
+	case errors.Is(err, errors.ErrUnsupported):
+		return "is on a network whose transactions cannot be signed elsewhere"
+	case err != nil:
+		return "is not one: " + err.Error()
+	case at != address:
+		return "is of the address " + string(at) + ", and the cold address is another"
+	}
+	return ""
+}
+
 // ceilings are the tenants' policies as the house sees them.
 type ceilings struct{ a *App }
 
@@ -149,6 +170,10 @@ func (c ceilings) Short(ctx context.Context, tenant, currency string) (sum ledge
 
 func (c ceilings) NeedRefill(ctx context.Context, tenant, currency string, need ledger.Amount, since time.Time) error {
 	return c.a.Treasury.NeedRefill(ctx, tenant, currency, need, since)
+}
+
+func (c ceilings) Propose(ctx context.Context, tenant, currency string, lack ledger.Amount, needed bool) {
+	c.a.proposeRefill(ctx, tenant, currency, lack, needed)
 }
 
 func (c ceilings) Dear(ctx context.Context, currency string, amount, cost ledger.Amount) (bool, error) {

@@ -83,6 +83,7 @@ var classes = map[string]struct{ authority, witness, bookkeeping string }{
 	"transfers":           {witness: "wallet external_id transfer_type currency amount status", bookkeeping: "error callback_url event_seq created_at updated_at completed_at"},
 	"wallet_sequences":    {bookkeeping: "last_number"},
 
+	"refill_proposals":     {authority: "proposal_id number tenant network currency from_address to_address amount fee inputs outputs payload tx seal requested_by expires_at", witness: "status raw", bookkeeping: "reason created_at updated_at"},
 	"house_payments":       {authority: "payment_id tenant source network currency address memo amount requested_by mandate", witness: "status stage max_cost", bookkeeping: "all_funds waiting waiting_since waits_long reason tx outcome_at created_at updated_at completed_at"},
 	"gas_floats":           {witness: "asset reserved in_flight", bookkeeping: "lacking"},
 	"gas_reservations":     {witness: "asset amount open", bookkeeping: "since counted"},

@@ -12,6 +12,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/chain/refill"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/refund"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -25,7 +26,7 @@ import (
 
 // consumers builds what hands events to the host.
 func (a *App) consumers() (err error) {
-	kinds := stream.Join(payment.Kinds(), withdrawal.Kinds(), refund.Kinds(), wallet.Kinds(), treasury.Kinds(), house.Kinds(), reconcile.Kinds(), outgoing.Kinds(), incoming.Kinds())
+	kinds := stream.Join(payment.Kinds(), withdrawal.Kinds(), refund.Kinds(), wallet.Kinds(), treasury.Kinds(), refill.Kinds(), house.Kinds(), reconcile.Kinds(), outgoing.Kinds(), incoming.Kinds())
 	a.Events, err = stream.New(stream.Config{
 		Store: a.cfg.Store, Consumers: a.cfg.Consumers, Kinds: kinds, Now: a.cfg.Clock.Now, NewID: a.cfg.NewID, Log: a.cfg.Log,
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/mandate"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/chain/refill"
 	"github.com/cryptopay-go/cryptopay/internal/secret"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
@@ -59,6 +60,7 @@ type App struct {
 	record     *record
 	figures    *figuring
 	houseMoney *house.Service
+	refills    *refill.Service
 
 	mandateKeys mandate.Keys
 }
@@ -77,7 +79,7 @@ type network struct {
 // Tables lists everything that an App stores.
 func Tables() []*storage.Table {
 	return slices.Concat(storage.Tables(), seal.Tables(), incoming.Tables(), outgoing.Tables(), payment.Tables(),
-		withdrawal.Tables(), policy.Tables(), refund.Tables(), wallet.Tables(), treasury.Tables(), house.Tables(), reconcile.Tables(), webhook.Tables(), []*storage.Table{Listings.Table, Minimums.Table, Fingerprints.Table, Abilities.Table}, stream.Tables())
+		withdrawal.Tables(), policy.Tables(), refund.Tables(), wallet.Tables(), treasury.Tables(), house.Tables(), reconcile.Tables(), webhook.Tables(), []*storage.Table{refill.Proposals.Table, Listings.Table, Minimums.Table, Fingerprints.Table, Abilities.Table}, stream.Tables())
 }
 
 // New composes an App. It does no I/O and starts nothing: call Open before
@@ -246,6 +248,10 @@ func (a *App) chains() error {
 	t.Notify = counted(a, kindOfSweep, t.Notify)
 	t.Cold = a.coldWallets(t.Cold)
 	t.Patience = a.patience(t.Patience)
+	if err := a.newRefills(t.Clients); err != nil {
+		return err
+	}
+	t.Proposed = a.refills.Of
 	var err error
 	a.Treasury, err = treasury.New(t)
 	return err
@@ -292,7 +298,7 @@ func (a *App) domains() (err error) {
 	w.Retired, w.Mandates = c.Retire, mandates{a, true}
 	a.Policies, err = policy.New(policy.Config{
 		Store: c.Store, Registry: c.Registry, Rates: w.Rates, Parse: a.parse, Mandates: mandates{a, false}, Default: c.Policy, Now: c.Clock.Now, NewID: c.NewID,
-		ColdAddress: a.coldAddress,
+		ColdAddress: a.coldAddress, Described: a.described,
 	})
 	if err != nil {
 		return err

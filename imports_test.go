@@ -90,9 +90,12 @@ func TestWalls(t *testing.T) {
 		"chain":          {"ledger", "chain/internal/proof"},
 		"chain/incoming": {"chain", "chain/internal/proof", "storage", "storage/stream", "ledger"},
 		"chain/outgoing": {"chain", "chain/internal/proof", "storage", "storage/stream", "ledger", "internal/fsm"},
-		"chain/mandate":  {"chain", "chain/internal/proof", "ledger"},
-		"chain/rates":    {"ledger", "internal/safehttp"},
-		"chain/keys":     {"chain", "chain/internal/bip32ed", "chain/mandate", "chain/internal/proof", "storage", "ledger", "internal/secret"},
+		"chain/refill": {
+			"chain", "chain/incoming", "chain/internal/proof", "chain/mandate", "chain/outgoing", "storage", "storage/stream", "ledger", "internal/fsm",
+		},
+		"chain/mandate": {"chain", "chain/internal/proof", "ledger"},
+		"chain/rates":   {"ledger", "internal/safehttp"},
+		"chain/keys":    {"chain", "chain/internal/bip32ed", "chain/mandate", "chain/internal/proof", "storage", "ledger", "internal/secret"},
 		"chain/keys/signerd": {
 			"chain", "chain/internal/bip32ed", "chain/internal/proof", "chain/keys", "chain/mandate", "internal/safehttp", "internal/secret", "ledger", "storage",
 		},
@@ -132,7 +135,7 @@ func TestWalls(t *testing.T) {
 		},
 		// What App links, what its host adds to it, and no store, no network, no server.
 		"operator": {
-			"chain", "chain/incoming", "chain/internal/proof", "chain/mandate", "chain/outgoing", "chain/rates", "httpapi/auth", "internal/fairpool", "internal/fault", "internal/fsm", "internal/person",
+			"chain", "chain/incoming", "chain/internal/proof", "chain/mandate", "chain/outgoing", "chain/rates", "chain/refill", "httpapi/auth", "internal/fairpool", "internal/fault", "internal/fsm", "internal/person",
 			"internal/recall", "internal/safehttp", "internal/restore", "internal/secret", "ledger", "payment", "refund", "report", "report/journal", "storage", "storage/move", "storage/seal", "storage/stream", "storage/tally", "wallet", "wallet/house", "wallet/reconcile", "wallet/treasury",
 			"webhook", "withdrawal", "withdrawal/policy",
 		},
@@ -140,7 +143,7 @@ func TestWalls(t *testing.T) {
 			"chain", "chain/internal/proof", "chain/incoming", "chain/outgoing", "internal/fsm", "ledger", "storage", "storage/stream",
 		},
 		"wallet/treasury": {
-			"chain", "chain/internal/proof", "chain/incoming", "chain/outgoing", "chain/rates", "internal/fsm", "internal/safehttp", "ledger", "storage", "storage/stream",
+			"chain", "chain/internal/proof", "chain/incoming", "chain/mandate", "chain/outgoing", "chain/rates", "chain/refill", "internal/fsm", "internal/safehttp", "ledger", "storage", "storage/stream",
 		},
 	} {
 		for _, p := range closure(t, module+"/"+room) {

@@ -17,7 +17,7 @@ import (
 
 // Resealed is what App.Reseal did.
 type Resealed struct {
-	// Withdrawals (and payments of the house's own), Refunds, Orders, Policies, Secrets and
+	// Withdrawals (and payments of the house's own, and proposals of refills), Refunds, Orders, Policies, Secrets and
 	// Seals count the rows that were written.
 	Withdrawals, Refunds, Orders, Policies, Secrets, Seals int
 	// Left are rows that were left as they are, because no key that is configured made
@@ -47,6 +47,9 @@ func (a *App) Reseal(ctx context.Context) (Resealed, error) {
 			return err
 		}
 		if err := a.resealHouse(ctx, p, &r); err != nil {
+			return err
+		}
+		if err := a.resealProposals(ctx, p, &r); err != nil {
 			return err
 		}
 		n, left, err := a.Webhooks.Reseal(ctx, row.ID)

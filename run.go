@@ -99,6 +99,7 @@ func (a *App) work() []Worker {
 			Worker{Name: "withdrawals", Every: soon, Step: a.Withdrawals.Step, Lease: a.cfg.Withdrawals.Lease},
 			Worker{Name: "house payments", Every: soon, Step: a.houseMoney.Step, Lease: a.cfg.Withdrawals.Lease},
 			Worker{Name: "cold", Every: 10 * time.Second, Step: a.houseMoney.StepCold},
+			Worker{Name: "refills", Every: 5 * time.Second, Step: a.refills.Step},
 		)
 	}
 	all = append(all,

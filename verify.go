@@ -205,6 +205,7 @@ const (
 	ofWithdrawal = "withdrawal"
 	ofTransfer   = "transfer"
 	ofHouse      = "house payment"
+	ofRefill     = "refill proposal"
 	ofDeposit    = "deposit"     // one that a person gave to a wallet, out of suspense
 	ofCold       = "cold coins"  // by currency: the note of what lies at cold addresses
 	ofApart      = "held top-up" // by transfer: what may have come back from there

@@ -218,6 +218,24 @@ type (
 		// paid so much, in units of the gas currency.
 		ChildFee(ctx context.Context, in Intent, parent []byte, paid ledger.Amount) (Fee, error)
 	}
+	// ColdSpender is a network on which coins of a cold address are spent by a transaction
+	// that is made here and signed elsewhere. A descriptor says which keys spend them; none
+	// of them is private.
+	ColdSpender interface {
+		// ColdAddress is the address whose coins the keys of a descriptor spend. It needs no
+		// node. The error wraps ErrRejected where the descriptor is none.
+		ColdAddress(descriptor string) (Address, error)
+		// ProposeCold makes a transaction that pays Intent.Amount to Intent.To out of some of
+		// Order.Coins, which lie at the descriptor's address, at the present fee of at most
+		// Intent.MaxCost. The rest goes back to that address. Coins that the node knows to be
+		// spent are left out. tx is its hash, whoever signs it. ErrShort: the coins are not
+		// enough; ErrTooDear: the fee is more.
+		ProposeCold(ctx context.Context, descriptor string, o Order) (u Unsigned, tx string, err error)
+		// AcceptCold reads what came back for a payload of ProposeCold, and makes the signed
+		// transaction of it. It needs no node. The error wraps ErrRejected, and names what
+		// is not as it was proposed, or which signature is missing or wrong.
+		AcceptCold(payload, signed []byte) (Signed, error)
+	}
 	// Reconciler finds native coins that came without a transaction's own value, on
 	// networks where contracts pay by inner calls. Amounts are exact, in whole coins of
 	// the gas currency.

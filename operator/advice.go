@@ -6,6 +6,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/chain/refill"
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage/stream"
@@ -26,6 +27,8 @@ func advise(err error) error {
 		{wallet.ErrNotFound, "name a wallet of the tenant by its id or external id"},
 		{withdrawal.ErrNotFound, "`withdrawals waiting` shows those that wait; is -tenant its tenant?"},
 		{payment.ErrNotFound, "`suspense list` shows what is in suspense; is -tenant its tenant?"},
+		{refill.ErrNotFound, "`refills list` shows those that there are; is -tenant its tenant?"},
+		{refill.ErrUnable, "give its cold address a descriptor with `policy set`"},
 		{house.ErrNotFound, "`house list` shows those that there are; is -tenant its tenant?"},
 		{chain.ErrCurrency, "name a network as ETH, a currency as USDTERC20, which this service has"},
 		{outgoing.ErrNoIntent, "name the id of a withdrawal or a sweep that was handed over; is -network its network?"},

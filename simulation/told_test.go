@@ -21,6 +21,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/chain/refill"
 	"github.com/cryptopay-go/cryptopay/internal/fsm"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/refund"
@@ -96,6 +97,10 @@ func states() []state {
 		{
 			table: house.Payments.Table, column: "status", machine: pairs(house.Machine()), kind: "house.payment_changed", object: "payment_id", field: "to",
 			of: read(house.Payments, func(v house.Payment) string { return string(v.Status) }),
+		},
+		{
+			table: refill.Proposals.Table, column: "status", machine: pairs(refill.Machine()), kind: "refill.proposal_changed", object: "proposal_id", field: "to",
+			of: read(refill.Proposals, func(v refill.Proposal) string { return string(v.Status) }),
 		},
 		{
 			table: wallet.TransferRows.Table, column: "status", machine: pairs(wallet.TransferMachine()), kind: "wallet.transfer_changed", object: "transfer_id", field: "to",
@@ -199,6 +204,8 @@ var unplayed = map[string]map[pair]string{
 
 	"refunds.status":        every(pairs(refund.Machine()), "worlds do not refund yet: the tests of refunds hear of their moves"),
 	"house_payments.status": every(pairs(house.Machine()), rare),
+
+	"refill_proposals.status": every(pairs(refill.Machine()), "nobody signs elsewhere in a world: the tests of refills hear of all moves"),
 }
 
 // every gives all moves of a machine, and the column itself, one reason.
@@ -383,6 +390,6 @@ func TestFE01_EveryMachineIsWatched(t *testing.T) {
 		return err
 	}))
 	slices.Sort(found)
-	require.Equal(t, []string{"attempt", "house payment", "order", "payment", "refund", "sweep", "transfer", "withdrawal"}, found,
+	require.Equal(t, []string{"attempt", "house payment", "order", "payment", "refill proposal", "refund", "sweep", "transfer", "withdrawal"}, found,
 		"a machine is new: watch its states, or list them in untold")
 }

@@ -58,6 +58,8 @@ const (
 	OpResolveTopUp OperationKind = "resolve_top_up" // that may have come back from cold
 	OpRefillCost   OperationKind = "book_refill_cost"
 
+	OpRefill OperationKind = "refill" // a proposal is made, taken back or cancelled: of a tenant, in its partition
+
 	OpPayOutSuspense OperationKind = "pay_out_suspense"
 )
 

@@ -205,6 +205,39 @@ func (c payer) ChildFee(ctx context.Context, in chain.Intent, parent []byte, pai
 	})
 }
 
+// ColdAddress is the first client's that is a chain.ColdSpender.
+func (c payer) ColdAddress(descriptor string) (chain.Address, error) {
+	if s, ok := firstAble[chain.ColdSpender](c.client); ok {
+		return s.ColdAddress(descriptor)
+	}
+	return "", unskilled(c.client)
+}
+
+// ProposeCold is one node's word: what a coin is worth is proven by the transaction that made it.
+func (c payer) ProposeCold(ctx context.Context, descriptor string, o chain.Order) (chain.Unsigned, string, error) {
+	type made struct {
+		u  chain.Unsigned
+		tx string
+	}
+	m, err := either(ctx, c.client, func(s chain.ColdSpender) (made, error) {
+		u, tx, err := s.ProposeCold(ctx, descriptor, o)
+		return made{u, tx}, err
+	})
+	return m.u, m.tx, err
+}
+
+// AcceptCold is the first client's that is a chain.ColdSpender.
+func (c payer) AcceptCold(payload, signed []byte) (chain.Signed, error) {
+	if s, ok := firstAble[chain.ColdSpender](c.client); ok {
+		return s.AcceptCold(payload, signed)
+	}
+	return chain.Signed{}, unskilled(c.client)
+}
+
+func unskilled(c *client) error {
+	return fmt.Errorf("several: no client of %s can do this: %w", c.Network(), errors.ErrUnsupported)
+}
+
 // CoinCosts is the first client's.
 func (c coster) CoinCosts(o chain.Order) (base, change, least ledger.Amount, coins []ledger.Amount, err error) {
 	return c.first.(coinCoster).CoinCosts(o)

@@ -36,7 +36,7 @@ var layers = []struct {
 		"chain", "chain/address", "chain/mandate", "chain/rates", "chain/keys", "chain/keys/hsm", "chain/keys/signerd", "chain/several", "chain/evm", "chain/utxo",
 		"chain/tron", "chain/solana", "chain/xrp", "chain/stellar", "chain/cardano", "chain/networks", "chain/sim", "chain/sim/remote",
 	}},
-	{"Transfers", "what comes in and goes out on networks", []string{"chain/incoming", "chain/outgoing", "chain/chaintest"}},
+	{"Transfers", "what comes in and goes out on networks", []string{"chain/incoming", "chain/outgoing", "chain/refill", "chain/chaintest"}},
 	{"Domains", "what merchants have and ask for", []string{"webhook", "wallet", "wallet/treasury", "wallet/reconcile", "wallet/house", "payment", "withdrawal", "withdrawal/policy", "refund", "report", "report/journal"}},
 	{"The App", "all of it, composed", []string{"cryptopay"}},
 	{"Doors", "how people and programs reach an App", []string{

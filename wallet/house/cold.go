@@ -36,6 +36,10 @@ type ColdRules interface {
 	Short(ctx context.Context, tenant, currency string) (sum ledger.Amount, since time.Time, err error)
 	// NeedRefill tells the operator once how much is to come back from cold, 0 = nothing.
 	NeedRefill(ctx context.Context, tenant, currency string, need ledger.Amount, since time.Time) error
+	// Propose has a refill of an amount proposed, where that can be signed elsewhere and none is
+	// under way. Without needed, as no payout waits for it, what is on its way back to us comes
+	// first.
+	Propose(ctx context.Context, tenant, currency string, lack ledger.Amount, needed bool)
 	// Dear says whether a cost, in units of the gas currency, is too much for an amount.
 	Dear(ctx context.Context, currency string, amount, cost ledger.Amount) (bool, error)
 }
@@ -103,8 +107,12 @@ func (s *Service) overflow(ctx context.Context, r Cold) error {
 	if err != nil {
 		return err
 	}
-	if err := s.needed(ctx, r, c, hot, free); err != nil {
+	needed, err := s.needed(ctx, r, c, hot, free)
+	if err != nil {
 		return err
+	}
+	if lack := r.Target - free; !open && lack > 0 && (needed || free < r.Target/2) {
+		s.c.Cold.Propose(storage.Apart(ctx), r.Tenant, r.Currency, lack, needed)
 	}
 	if open {
 		return s.reconsider(ctx, &had, c, r, free)
@@ -145,27 +153,28 @@ func (s *Service) overflow(ctx context.Context, r Cold) error {
 	})
 }
 
-// needed has the operator told how much payouts need back from cold, once they wait for it.
-func (s *Service) needed(ctx context.Context, r Cold, c *chain.Currency, hot, free ledger.Amount) error {
+// needed has the operator told how much payouts need back from cold, once they wait for it, and says
+// whether they do.
+func (s *Service) needed(ctx context.Context, r Cold, c *chain.Currency, hot, free ledger.Amount) (bool, error) {
 	sum, since, err := s.c.Cold.Short(ctx, r.Tenant, r.Currency)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if sum == 0 {
-		return s.c.Cold.NeedRefill(ctx, r.Tenant, r.Currency, 0, since)
+		return false, s.c.Cold.NeedRefill(ctx, r.Tenant, r.Currency, 0, since)
 	}
 	info, err := s.c.Registry.Network(string(c.Network))
 	if err != nil {
-		return err
+		return false, err
 	}
 	need := -free
 	if info.Family == chain.UTXOFamily { // coins of payouts under way are not counted as hot
 		need, err = sum.Sub(hot)
 	}
 	if err != nil || need <= 0 || s.c.Now().Before(since.Add(coldEvery)) { // coins of deposits may be on their way
-		return err
+		return false, err
 	}
-	return s.c.Cold.NeedRefill(ctx, r.Tenant, r.Currency, need, since)
+	return true, s.c.Cold.NeedRefill(ctx, r.Tenant, r.Currency, need, since)
 }
 
 // coldNote is what lies at a tenant's cold addresses, and its row.

@@ -1,6 +1,7 @@
 package treasury
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"fmt"
@@ -54,16 +55,29 @@ func (t *Treasury) returned(ctx context.Context, s incoming.Sighting) (done bool
 			done = at.booked
 			return storage.Change{}, err
 		}
-		from, known, err := t.fromCold(ctx, &s)
+		p, from, err := t.cfg.Proposed(ctx, s.Tenant, chain.Network(s.Network), s.Tx)
+		known := from
+		if err == nil && !from {
+			from, known, err = t.fromCold(ctx, &s)
+		}
 		if err != nil || known && !from {
 			return storage.Change{}, err
 		}
 		done = true
 		c := storage.Change{ID: refillPrefix + g, Partition: storage.Tenant(s.Tenant), Require: append(notReturned(s),
 			TopUps.Guard(reversal(s), 0), TopUps.Guard("topup/"+g, 0))}
-		if from && s.Amount <= at.cold.Amount {
-			at.cold.Amount -= s.Amount
+		took, err := s.Amount.Add(p.Fee) // what a proposal's transaction costs is known
+		if err != nil {
+			return storage.Change{}, err
+		}
+		if from && took <= at.cold.Amount {
+			at.cold.Amount -= took
 			c.Put = []storage.Row{ColdRow(at.row, at.cold), TopUps.Row(refillPrefix+g, 0, time.Time{}, TopUp{Tx: s.Tx, Currency: s.Currency, Amount: s.Amount})}
+			if p.Fee > 0 {
+				id := refillCost + g
+				c.Put = append(c.Put, SpentRow(id, TopUp{Tx: s.Tx, Currency: s.Currency, Amount: p.Fee}))
+				c.Post = []ledger.Tx{t.costTx(id, &s, p.Fee)}
+			}
 			return c, nil
 		}
 		why := ApartUnknown
@@ -76,6 +90,18 @@ func (t *Treasury) returned(ctx context.Context, s incoming.Sighting) (done bool
 		return c, nil
 	})
 	return done, err
+}
+
+// refillCost is in the ids of what a proposal's transaction took: with the transfer it is booked, and
+// taken back.
+const refillCost = "refill/"
+
+// costTx books what a network took of cold coins; below 0 it takes that back.
+func (t *Treasury) costTx(id string, s *incoming.Sighting, cost ledger.Amount) ledger.Tx {
+	asset := ledger.Asset(s.Currency)
+	return ledger.Tx{ID: "cost/" + id, Kind: ledger.KindFee, Ref: s.Tx, At: t.cfg.Now(), Legs: []ledger.Leg{
+		{Account: ledger.FeesNetwork, Asset: asset, Delta: -cost}, {Account: ledger.Chain(s.Network), Asset: asset, Delta: cost},
+	}}
 }
 
 // moveUnderWay reports whether a move to cold may have landed that is not noted yet.
@@ -183,6 +209,18 @@ func (t *Treasury) spenders(ctx context.Context, s *incoming.Sighting) (map[stri
 			}
 		}
 	}
+	for _, tx := range txs {
+		if by[tx] != nil {
+			continue
+		}
+		p, ok, err := t.cfg.Proposed(ctx, s.Tenant, chain.Network(s.Network), tx)
+		if err != nil {
+			return nil, err
+		}
+		if ok { // what it gave back to the cold address
+			by[tx] = p.Outputs
+		}
+	}
 	out := map[string]bool{}
 	for _, o := range s.Spends {
 		tx, place, _ := strings.Cut(o, ":")
@@ -268,6 +306,10 @@ func (t *Treasury) undoReturned(ctx context.Context, s incoming.Sighting, was To
 	if err != nil || len(rows) == 0 {
 		return c, false, err
 	}
+	spent, cost, _, err := TopUps.One(ctx, t.cfg.Store, part, spentPrefix+refillCost+g)
+	if err != nil {
+		return c, false, err
+	}
 	v := TopUps.Value(rows[0]) // the other one is never there, too
 	c = storage.Change{
 		ID: id, Partition: part, Drop: rows, Put: []storage.Row{TopUps.Row(id, 0, time.Time{}, TopUp{Tx: s.Tx, Currency: v.Currency})},
@@ -281,10 +323,15 @@ func (t *Treasury) undoReturned(ctx context.Context, s incoming.Sighting, was To
 	if err == nil {
 		cold.Amount, err = cold.Amount.Add(v.Amount)
 	}
-	c.Put = append(c.Put, ColdRow(note, cold))
 	if was.Amount > 0 {
 		c.Post = t.floats(id, s, was.Currency, -was.Amount).Post
 	}
+	if err == nil && spent.Amount > 0 { // of a proposal's transaction
+		cold.Amount, err = cold.Amount.Add(spent.Amount)
+		c.Drop = append(c.Drop, cost)
+		c.Post = append(c.Post, t.costTx("refill-reverse/"+g, &s, -spent.Amount))
+	}
+	c.Put = append(c.Put, ColdRow(note, cold))
 	return c, true, err
 }
 
@@ -292,7 +339,7 @@ func (t *Treasury) undoReturned(ctx context.Context, s incoming.Sighting, was To
 // paid for: N −, c + as for each transaction of the tenant's, and less lies at cold addresses. tx
 // is its hash, however it is written; a second call for it does nothing, with made false. cost is in units of the network's gas currency.
 // The error is ErrNothingCold where less than that lies there, and ErrOwnCost where tx is none, or this
-// store has sent it.
+// store has sent or proposed it: that of a proposal is booked by hand only where a person said that its coins, held apart, are a refill.
 func (t *Treasury) RefillCost(ctx context.Context, tenant string, n chain.Network, tx string, cost ledger.Amount, dry bool, by *outgoing.Recorded) (made bool, err error) {
 	gas, err := t.cfg.Registry.Gas(n)
 	if err != nil {
@@ -302,6 +349,11 @@ func (t *Treasury) RefillCost(ctx context.Context, tenant string, n chain.Networ
 	own, err := t.cfg.Store.Rows(ctx, outgoing.Attempts.Table, storage.Keys(storage.Network(string(n)), hashes...)...)
 	if err == nil && (len(own) > 0 || hashes[0] == "") {
 		err = ErrOwnCost
+	}
+	for _, hash := range hashes {
+		if err == nil {
+			err = t.costIsOurs(ctx, tenant, n, hash)
+		}
 	}
 	if err != nil {
 		return false, err
@@ -342,6 +394,26 @@ func (t *Treasury) RefillCost(ctx context.Context, tenant string, n chain.Networ
 		}, nil
 	})
 	return made && err == nil, err
+}
+
+// costIsOurs is ErrOwnCost where the cost of a proposal's transaction is booked with its transfer. It is not
+// where that was held apart, and a person said that it is a refill.
+func (t *Treasury) costIsOurs(ctx context.Context, tenant string, n chain.Network, tx string) error {
+	p, proposed, err := t.cfg.Proposed(ctx, tenant, n, tx)
+	if err != nil || !proposed {
+		return err
+	}
+	at := slices.IndexFunc(p.Outputs, func(o chain.Output) bool { return !o.Change })
+	s, _, seen, err := incoming.Sightings.One(ctx, t.cfg.Store, storage.Network(string(n)), incoming.Key(tx, at))
+	if err != nil || !seen {
+		return cmp.Or(err, ErrOwnCost)
+	}
+	g := s.Generated()
+	rows, err := t.cfg.Store.Rows(ctx, TopUps.Table, storage.Keys(storage.Tenant(tenant), refillPrefix+g, spentPrefix+refillCost+g)...)
+	if err == nil && (len(rows) != 1 || rows[0].ID != refillPrefix+g) {
+		err = ErrOwnCost
+	}
+	return err
 }
 
 // spellings are the ways in which the hash of a transaction can be written, the one to keep first: a

@@ -13,6 +13,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
+	"github.com/cryptopay-go/cryptopay/chain/refill"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -86,6 +87,9 @@ type Config struct {
 	// begun then, and its payment does not wait for it. Defaults to never.
 	Halted func(ctx context.Context, in chain.Intent) (reason string, err error)
 
+	// Proposed returns the proposal of a refill that made a transaction; ok is false where none
+	// did. Defaults to none.
+	Proposed func(ctx context.Context, tenant string, n chain.Network, tx string) (p refill.Proposal, ok bool, err error)
 	// Cold lists a tenant's wallets that Sync only looks at. Defaults to none.
 	Cold func(ctx context.Context, tenant string) ([]ColdWallet, error)
 	// Custodian keeps coins elsewhere. Defaults to none.
@@ -122,6 +126,11 @@ func New(cfg Config) (*Treasury, error) {
 		return nil, errors.New("treasury: DailyCost must not be negative")
 	case cfg.Log == nil:
 		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Proposed == nil {
+		cfg.Proposed = func(context.Context, string, chain.Network, string) (refill.Proposal, bool, error) {
+			return refill.Proposal{}, false, nil
+		}
 	}
 	if cfg.CostMargin == 0 {
 		cfg.CostMargin = 3

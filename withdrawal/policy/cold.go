@@ -26,10 +26,16 @@ type Cold struct {
 	// Ceiling 0 = nothing is sent: the address is looked at only.
 	Ceiling decimal.Decimal `json:"ceiling,omitzero"`
 	Target  decimal.Decimal `json:"target,omitzero"` // at most Ceiling
+	// Descriptor says which keys spend the coins at Address, without a private one, so that a
+	// refill can be proposed: see chain.ColdSpender. "" = none is proposed.
+	Descriptor string `json:"descriptor,omitempty"`
 }
 
-// maxMemo is the longest memo, in bytes.
-const maxMemo = 256
+// maxMemo is the longest memo, and maxDescriptor the longest descriptor, in bytes.
+const (
+	maxMemo       = 256
+	maxDescriptor = 4096
+)
 
 // check fills in what a Policy leaves out, and copies it. The error names each field that is
 // wrong, or is that of Config.ColdAddress.
@@ -79,6 +85,14 @@ func (s *Service) check(ctx context.Context, p *Policy) error {
 		}
 		if c.Address = string(to); why != "" {
 			bad.Add(at+"address", why)
+		}
+		if c.Descriptor == "" {
+			continue
+		}
+		if len(c.Descriptor) > maxDescriptor {
+			bad.AddLong(at+"descriptor", c.Descriptor, maxDescriptor)
+		} else if why := s.c.Described(currency, to, c.Descriptor); why != "" {
+			bad.Add(at+"descriptor", why)
 		}
 	}
 	return bad.Err()

@@ -35,8 +35,11 @@ type Config struct {
 	// ColdAddress gives an address for cold coins its canonical form, or says why it cannot be
 	// one. Defaults to refusing all.
 	ColdAddress func(ctx context.Context, c *chain.Currency, address string) (canonical chain.Address, why string, err error)
-	Now         func() time.Time
-	NewID       func() string
+	// Described says why a descriptor is not that of an address for cold coins, "" = it is.
+	// Defaults to refusing all.
+	Described func(c *chain.Currency, address chain.Address, descriptor string) (why string)
+	Now       func() time.Time
+	NewID     func() string
 }
 
 // Service stores policies and judges payouts by them. All methods may be called concurrently,
@@ -59,6 +62,9 @@ func New(c Config) (*Service, error) {
 	}
 	if len(c.Default.Cold) > 0 {
 		return nil, errors.New("policy: Config.Default: cold is set for each tenant")
+	}
+	if c.Described == nil {
+		c.Described = func(*chain.Currency, chain.Address, string) string { return "cannot be used here" }
 	}
 	c.Store = storage.Joined(c.Store)
 	return &Service{c: c}, nil

@@ -1,0 +1,259 @@
+package refill
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/proof"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// decide loads a proposal, lets f decide, commits what follows and starts over where the state has
+// changed meanwhile. Nothing is decided about a row that somebody edited. due is when it is looked at
+// again; f returns the zero time for never. What f changes beside the status is written, too.
+func (s *Service) decide(ctx context.Context, tenant, id string, by *outgoing.Recorded, f func(p *Proposal, now time.Time) (due time.Time, err error)) (p Proposal, err error) {
+	part := storage.Tenant(tenant)
+	err = storage.Decide(ctx, s.c.Store, func(ctx context.Context) (storage.Change, error) {
+		was, row, ok, err := Proposals.One(ctx, s.c.Store, part, id)
+		if err == nil && !ok {
+			err = fmt.Errorf("%w: %q", ErrNotFound, id)
+		}
+		if err != nil {
+			return storage.Change{}, err
+		}
+		why, err := s.Contradicts(ctx, part, id, &was)
+		if err == nil && why != "" {
+			err = fmt.Errorf("%w: %s", ErrAltered, why)
+		}
+		if err != nil {
+			return storage.Change{}, err
+		}
+		p = was
+		now := s.c.Now().UTC().Truncate(time.Microsecond)
+		due, err := f(&p, now)
+		if err != nil {
+			return storage.Change{}, err
+		}
+		if p.Status == was.Status && p.Reason == was.Reason && len(p.Raw) == len(was.Raw) && due.Equal(row.Due) {
+			return storage.Change{}, nil
+		}
+		c := storage.Change{ID: fmt.Sprintf("%s/%s/%d", id, p.Status, row.Version), Partition: part}
+		if p.Status != was.Status {
+			p.UpdatedAt = now
+			e, err := s.told(&p, was.Status, now)
+			if err != nil {
+				return storage.Change{}, err
+			}
+			c.Tell = append(c.Tell, e)
+		}
+		rows, events, err := by.Rows(was.shown(), p.shown())
+		if err != nil {
+			return storage.Change{}, err
+		}
+		c.Put, c.Tell = append(c.Put, rows...), append(c.Tell, events...)
+		c.Put = append(c.Put, Proposals.Row(id, row.Version, due, p))
+		return c, nil
+	})
+	return p, err
+}
+
+// to takes a proposal to a status: the table must allow it.
+func (p *Proposal) to(status Status, on trigger, reason string) error {
+	err := machine.Move(p.Status, on, status)
+	if err == nil {
+		p.Status, p.Reason = status, reason
+	}
+	return err
+}
+
+// Take checks what a person signed elsewhere against the proposal, and has it sent. signed is as
+// chain.ColdSpender.AcceptCold wants it. A second call for one that was taken returns it as it stands,
+// with made false. With dry everything is checked and nothing is done.
+//
+// Errors: ErrNotFound, ErrAltered, *StateError where the proposal has expired, was cancelled or lost its
+// coins, and what wraps chain.ErrRejected and says what is not as it was proposed. None of them changes
+// the proposal.
+func (s *Service) Take(ctx context.Context, tenant, id string, signed []byte, dry bool, by *outgoing.Recorded) (p Proposal, made bool, err error) {
+	if p, err = s.Get(ctx, tenant, id); err != nil {
+		return p, false, err
+	}
+	spender, err := s.spender(p.Network)
+	if err != nil {
+		return p, false, err
+	}
+	p, err = s.decide(ctx, tenant, id, by, func(p *Proposal, now time.Time) (time.Time, error) {
+		made = false
+		tx, err := spender.AcceptCold(p.Payload, signed)
+		switch {
+		case p.Status == Expired || p.Status == Cancelled || p.Status == Gone:
+			return now, &StateError{id, p.Status}
+		case err != nil:
+			return now, err
+		case tx.Tx != p.Tx:
+			return now, fmt.Errorf("%w: refill: it is transaction %s, proposed was %s", chain.ErrRejected, tx.Tx, p.Tx)
+		case p.Status == Sending && len(p.Raw) == 0: // somebody else sent it: from now on it is sent again
+			made, p.Raw = true, tx.Raw
+			return now, dryRun(dry)
+		case p.Status != Open:
+			return now, errTaken
+		case !now.Before(p.ExpiresAt):
+			return now, &StateError{id, Expired}
+		}
+		made, p.Raw = true, tx.Raw
+		return now, errors.Join(p.to(Sending, onSigned, ""), dryRun(dry))
+	})
+	switch {
+	case errors.Is(err, errTaken):
+		return p, false, nil
+	case errors.Is(err, errDry):
+		made, err = false, nil
+	}
+	return p, made && err == nil, err
+}
+
+var (
+	errTaken = errors.New("refill: it was taken before")
+	errDry   = errors.New("refill: nothing is done on a dry run")
+	never    time.Time
+)
+
+func dryRun(dry bool) error {
+	if dry {
+		return errDry
+	}
+	return nil
+}
+
+// Cancel ends a proposal that did not come back yet; one that is cancelled already is returned as it
+// is. *StateError where it is too late. A copy of it that is signed all the same, and sent by somebody
+// else, is booked as a refill when it lands.
+func (s *Service) Cancel(ctx context.Context, tenant, id string, dry bool, by *outgoing.Recorded) (p Proposal, made bool, err error) {
+	p, err = s.decide(ctx, tenant, id, by, func(p *Proposal, now time.Time) (time.Time, error) {
+		made = false
+		switch p.Status {
+		case Cancelled:
+			return now, errTaken
+		case Open:
+			made = !dry
+			return never, errors.Join(p.to(Cancelled, onCancel, ""), dryRun(dry))
+		}
+		return now, &StateError{id, p.Status}
+	})
+	if errors.Is(err, errTaken) || errors.Is(err, errDry) {
+		err = nil
+	}
+	return p, made && err == nil, err
+}
+
+// Step looks at live proposals that are due: it sends those that came back, learns what became of them,
+// and ends those whose time is over. It says how many it looked at. Many processes may call it at
+// once. An error is of some proposal that is looked at again later.
+func (s *Service) Step(ctx context.Context) (worked int, err error) {
+	now := s.c.Now()
+	rows, err := s.unread.Claimed(ctx, s.c.Store, storage.Claim{
+		Table: Proposals.Table, Now: now, Until: now.Add(s.c.Lease), Max: batch,
+		Where: []storage.Cond{{Column: "currency", Op: storage.In, Value: s.served()}},
+	}, s.c.Log, func(*storage.RowError) {})
+	if err != nil {
+		return 0, err
+	}
+	one := func(r storage.Row) string { return string(r.Partition) + "/" + r.ID }
+	errs := storage.Work(ctx, s.c.Store, rows, one, func(ctx context.Context, r storage.Row) error { return s.look(ctx, Proposals.Value(r)) })
+	for i, err := range errs {
+		p := Proposals.Value(rows[i])
+		switch {
+		case errors.Is(err, storage.ErrBusy) || errors.Is(err, storage.ErrConflict):
+			errs[i] = nil // it is due again when the lease ends
+		case errors.Is(err, ErrAltered):
+			s.c.Log.LogAttrs(ctx, slog.LevelError, "refill_altered", slog.String("tenant", p.Tenant), slog.String("proposal", rows[i].ID), slog.Any("error", err))
+			errs[i] = nil
+		case err != nil:
+			s.c.Log.LogAttrs(ctx, slog.LevelWarn, "refill_not_looked_at", slog.String("tenant", p.Tenant), slog.String("proposal", rows[i].ID), slog.Any("error", err))
+		}
+	}
+	return len(rows), errors.Join(errs...)
+}
+
+const batch = 20
+
+// served are the currencies of networks that this process has a client of.
+func (s *Service) served() (out []string) {
+	for _, code := range s.c.Registry.Codes() {
+		if c, err := s.c.Registry.Currency(code); err == nil && s.c.Clients[c.Network] != nil {
+			out = append(out, code)
+		}
+	}
+	return out
+}
+
+// look asks the node what became of a proposal.
+func (s *Service) look(ctx context.Context, p Proposal) error {
+	why, err := s.Contradicts(ctx, storage.Tenant(p.Tenant), idOf(p.Currency, p.Number), &p)
+	if err == nil && why != "" {
+		err = fmt.Errorf("%w: %s", ErrAltered, why)
+	}
+	if err != nil {
+		return err
+	}
+	client := s.c.Clients[p.Network]
+	said, err := client.Status(storage.Apart(ctx), chain.Attempt{Tx: p.Tx, Raw: p.Raw, Spends: p.Inputs})
+	if err == nil && len(said) != 1 {
+		err = fmt.Errorf("refill: status on %s: %w: %d answers to one question", p.Network, chain.ErrNode, len(said))
+	}
+	if err != nil {
+		return err
+	}
+	st, refused := said[0], error(nil)
+	if p.Status == Sending && st.State == chain.Unknown {
+		if len(p.Raw) > 0 { // it is stored: what is lost is sent again
+			refused = client.Broadcast(storage.Apart(ctx), proof.NewStored(string(p.Network), p.Tx, p.Raw))
+		}
+	}
+	if refused != nil && p.Reason != notTaken {
+		s.c.Log.LogAttrs(ctx, slog.LevelWarn, "refill_not_taken", slog.String("tenant", p.Tenant), slog.String("proposal", p.ID), slog.Any("error", refused))
+	}
+	_, err = s.decide(ctx, p.Tenant, p.ID, nil, func(p *Proposal, now time.Time) (time.Time, error) {
+		return s.follow(p, &st, refused != nil, now)
+	})
+	return err
+}
+
+// follow is the pure decision on what a node said.
+func (s *Service) follow(p *Proposal, st *chain.Status, refused bool, now time.Time) (due time.Time, err error) {
+	if !p.live() {
+		return never, nil
+	}
+	c, err := s.c.Registry.Currency(p.Currency)
+	if err != nil {
+		return now.Add(lookEvery), nil //nolint:nilerr // another process lists it
+	}
+	final := st.Confirmations >= c.Confirmations
+	switch {
+	case st.State == chain.Included && st.Executed && final:
+		return never, p.to(Landed, onFinal, "")
+	case st.State == chain.Conflicted && final:
+		reason := "its coins were spent by another transaction"
+		if st.By != "" {
+			reason = "its coins were spent by " + st.By
+		}
+		return never, p.to(Gone, onSpent, reason)
+	case p.Status == Open && (st.State == chain.Included || st.State == chain.Pending):
+		return now.Add(lookEvery), p.to(Sending, onSigned, "") // somebody else has sent it
+	case len(p.Raw) == 0 && st.State == chain.Unknown && !now.Before(p.ExpiresAt):
+		return never, p.to(Expired, onLate, "")
+	case p.Status == Sending && refused:
+		p.Reason = notTaken
+	case p.Status == Sending && st.State != chain.Conflicted:
+		p.Reason = ""
+	}
+	due = now.Add(lookEvery)
+	if p.Status == Open && p.ExpiresAt.Before(due) && p.ExpiresAt.After(now) {
+		due = p.ExpiresAt
+	}
+	return due, nil
+}
