@@ -7,10 +7,16 @@ import (
 
 // Payout is a list of withdrawals that were made at once.
 type Payout struct {
-	PayoutID    string         `json:"payout_id"`
-	Count       int            `json:"count"`       // of a payout that was just made
-	Counts      map[string]int `json:"counts"`      // of one that was read: withdrawals by status
-	Withdrawals []Withdrawal   `json:"withdrawals"` // in the order of the request
+	PayoutID string `json:"payout_id"`
+	Count    int    `json:"count"` // of a payout that was just made
+	Counts   struct {
+		Pending    int `json:"pending"`
+		Processing int `json:"processing"`
+		Completed  int `json:"completed"`
+		Failed     int `json:"failed"`
+		Cancelled  int `json:"cancelled"`
+	} `json:"counts"` // of one that was read: its withdrawals by status
+	Withdrawals []Withdrawal `json:"withdrawals"` // in the order of the request
 }
 
 // CreatePayout creates 1 to 1,000 withdrawals; their whole cost is held from then on. Where one of
