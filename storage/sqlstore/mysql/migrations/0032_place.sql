@@ -1,0 +1,1 @@
+-- A place: another step has this number.
