@@ -17,6 +17,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/refund"
 	"github.com/cryptopay-go/cryptopay/report"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/audit"
 	"github.com/cryptopay-go/cryptopay/storage/move"
 	"github.com/cryptopay-go/cryptopay/storage/seal"
 	"github.com/cryptopay-go/cryptopay/storage/stream"
@@ -61,6 +62,7 @@ type App struct {
 	houseMoney *house.Service
 
 	mandateKeys mandate.Keys
+	audit       *audit.Chain // of all that people do
 }
 
 // network is one chain's two pipelines.
@@ -76,7 +78,7 @@ type network struct {
 
 // Tables lists everything that an App stores.
 func Tables() []*storage.Table {
-	return slices.Concat(storage.Tables(), seal.Tables(), incoming.Tables(), outgoing.Tables(), payment.Tables(),
+	return slices.Concat(storage.Tables(), seal.Tables(), audit.Tables(), incoming.Tables(), outgoing.Tables(), payment.Tables(),
 		withdrawal.Tables(), policy.Tables(), refund.Tables(), wallet.Tables(), treasury.Tables(), house.Tables(), reconcile.Tables(), webhook.Tables(), []*storage.Table{Listings.Table, Minimums.Table, Fingerprints.Table, Abilities.Table}, stream.Tables())
 }
 
@@ -89,7 +91,7 @@ func New(cfg Config) (*App, error) {
 	}
 	a := &App{
 		cfg: cfg, skew: newSkew(&cfg), opened: new(atomic.Bool), on: &sync.Map{}, scales: &sync.Map{}, identity: &identity{}, mandateKeys: MandateKeys(cfg.Keys...),
-		record: newRecord(), figures: newFiguring(),
+		record: newRecord(), figures: newFiguring(), audit: auditChain(cfg.Keys),
 	}
 	for _, build := range []func() error{a.shared, a.chains, a.domains, a.consumers} {
 		if err := build(); err != nil {
@@ -234,7 +236,7 @@ func (a *App) chains() error {
 		t.Clients[n.name], t.Senders[n.name] = client, n.out
 		a.networks = append(a.networks, n)
 	}
-	t.Store, t.Registry, t.Addresses, t.Now, t.Log = c.Store, c.Registry, a.Addresses, c.Clock.Now, c.Log
+	t.Store, t.Registry, t.Addresses, t.Now, t.Log, t.Audit = c.Store, c.Registry, a.Addresses, c.Clock.Now, c.Log, a.audit
 	t.Halted = func(ctx context.Context, in chain.Intent) (string, error) {
 		n, err := a.network(in.Network)
 		if err != nil {
@@ -296,7 +298,7 @@ func (a *App) domains() (err error) {
 	if err != nil {
 		return err
 	}
-	w.Rules = a.Policies
+	w.Rules, w.Audit = a.Policies, a.Audit
 	w.Notify = counted(a, kindOfNotice, w.Notify)
 	w.Spare = func(ctx context.Context, tenant string, asset ledger.Asset) (ledger.Amount, storage.Row, error) {
 		return treasury.Spare(ctx, a.joined(), tenant, asset)

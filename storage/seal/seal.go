@@ -13,6 +13,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/audit"
 )
 
 // MaxEntries is how many entries one seal covers at most.
@@ -26,6 +27,10 @@ type Seal struct {
 	Marks  []byte    `db:"marks"`       // the first 8 bytes of each entry's SHA-256: they tell which one has changed
 	Hash   []byte    `db:"hash"`        // SHA-256 over all of that, whole entries, and the hash of the seal before
 	MAC    []byte    `db:"mac"`         // HMAC-SHA256 of Hash under the sealer's key; empty without one
+	// Audit is the number of the newest entry of the partition's audit log, 0 = there was none,
+	// and AuditHash that entry's hash. Hash covers both.
+	Audit     int64  `db:"audit"`
+	AuditHash []byte `db:"audit_hash"`
 }
 
 // Range is a piece of one account's history of one asset.
@@ -112,6 +117,12 @@ func Newest(ctx context.Context, s storage.Store, p storage.Partition) (seal Sea
 	return Seals.Value(rows[0]), true, nil
 }
 
+// Audited is the entry of the partition's audit log that the newest seal has.
+func Audited(ctx context.Context, s storage.Store, p storage.Partition) (audit.Sealed, error) {
+	newest, _, err := Newest(ctx, s, p)
+	return audit.Sealed{Number: newest.Audit, Hash: newest.AuditHash}, err
+}
+
 // Next seals what has been posted to a partition since its newest seal, as far as
 // one seal goes, and says how many entries that were: 0 when all is sealed, or when
 // another process did it meanwhile. ErrBroken where the journal is shorter than what
@@ -132,7 +143,15 @@ func Next(ctx context.Context, s storage.Store, p storage.Partition, key []byte,
 	if err != nil {
 		return Seal{}, 0, err
 	}
-	next := Seal{Number: last.Number + 1, At: now}
+	head, _, _, err := audit.Heads.One(ctx, s, p, audit.HeadID)
+	var unread storage.RowErrors
+	if err = unread.Take(err); err == nil && len(unread) > 0 {
+		err = fmt.Errorf("%w: the head of the audit log cannot be read: %w", ErrBroken, unread.With(nil))
+	}
+	if err != nil {
+		return Seal{}, 0, err
+	}
+	next := Seal{Number: last.Number + 1, At: now, Audit: head.Number, AuditHash: head.Hash}
 	sum := begin(p, &next, last.Hash)
 	var puts []storage.Row
 	left := int64(MaxEntries)
@@ -263,6 +282,9 @@ func begin(p storage.Partition, s *Seal, before []byte) *sum {
 	m := &sum{buf: text(nil, "cryptopay seal 1")}
 	m.buf = text(text(m.buf, string(p)), string(before))
 	m.buf = number(number(m.buf, s.Number), storage.Micros(s.At))
+	if s.Audit != 0 || len(s.AuditHash) > 0 { // seals of a version before the log have none
+		m.buf = text(number(text(m.buf, "audit"), s.Audit), string(s.AuditHash))
+	}
 	return m
 }
 

@@ -1,4 +1,4 @@
--- All migrations up to 0031_looks.
+-- All migrations up to 0034_audit.
 CREATE TABLE cryptopay_parts (
   part TEXT NOT NULL PRIMARY KEY
 ) STRICT, WITHOUT ROWID;
@@ -710,7 +710,7 @@ CREATE TABLE cryptopay_seals (
   "ranges" TEXT NOT NULL,
   "marks" BLOB NOT NULL,
   "hash" BLOB NOT NULL,
-  "mac" BLOB NOT NULL, "lease" INTEGER NOT NULL DEFAULT 0, "claims" INTEGER NOT NULL DEFAULT 0,
+  "mac" BLOB NOT NULL, "lease" INTEGER NOT NULL DEFAULT 0, "claims" INTEGER NOT NULL DEFAULT 0, "audit" INTEGER NOT NULL DEFAULT 0, "audit_hash" BLOB NOT NULL DEFAULT x'',
   PRIMARY KEY (part, id)
 ) STRICT;
 CREATE INDEX cryptopay_seals_due ON cryptopay_seals (due, part, id) WHERE due > 0;
@@ -915,7 +915,7 @@ CREATE TABLE cryptopay_operations (
   "copied" INTEGER NOT NULL,
   "at" INTEGER NOT NULL,
   "lease" INTEGER NOT NULL DEFAULT 0,
-  "claims" INTEGER NOT NULL DEFAULT 0,
+  "claims" INTEGER NOT NULL DEFAULT 0, "number" INTEGER NOT NULL DEFAULT 0, "previous" BLOB NOT NULL DEFAULT x'', "hash" BLOB NOT NULL DEFAULT x'',
   PRIMARY KEY (part, id)
 ) STRICT;
 CREATE INDEX cryptopay_operations_due ON cryptopay_operations (due, part, id) WHERE due > 0;
@@ -1214,3 +1214,18 @@ CREATE TABLE cryptopay_look_places (
 CREATE INDEX cryptopay_look_places_due ON cryptopay_look_places (due, part, id) WHERE due > 0;
 CREATE INDEX cryptopay_sightings_i2 ON cryptopay_sightings (part, "address", "height");
 CREATE INDEX cryptopay_intents_i3 ON cryptopay_intents (part, "tenant", "updated_at");
+CREATE INDEX cryptopay_operations_i0 ON cryptopay_operations (part, "number");
+CREATE TABLE cryptopay_audit_heads (
+  "part" TEXT NOT NULL,
+  "id" TEXT NOT NULL,
+  "version" INTEGER NOT NULL,
+  "change_id" TEXT NOT NULL,
+  "due" INTEGER NOT NULL,
+  "lease" INTEGER NOT NULL DEFAULT 0,
+  "claims" INTEGER NOT NULL DEFAULT 0,
+  "number" INTEGER NOT NULL,
+  "hash" BLOB NOT NULL,
+  "mac" BLOB NOT NULL,
+  PRIMARY KEY (part, id)
+) STRICT;
+CREATE INDEX cryptopay_audit_heads_due ON cryptopay_audit_heads (due, part, id) WHERE due > 0;
