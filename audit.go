@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/storage"
-	"github.com/cryptopay-go/cryptopay/storage/audit"
 	"github.com/cryptopay-go/cryptopay/storage/seal"
 )
 
@@ -29,8 +29,8 @@ func (a *App) Audited(ctx context.Context, c *storage.Change) error {
 }
 
 // Audit records an act in the Change that does it, as an operation in the audit log of the
-// Change's partition: for auth.Config.Audit, and for acts of the host's own in a store that it
-// shares with this App. Call it in the decision that makes the Change, once.
+// Change's partition: it is for auth.Config.Audit. Call it in the decision that makes the
+// Change, once.
 func (a *App) Audit(ctx context.Context, c *storage.Change, act audit.Act) error {
 	before, err := shownAct(act.Before)
 	after, failed := shownAct(act.After)
@@ -74,11 +74,11 @@ const ofAudit = "audit log"
 // brokenAudit names what is wrong with the audit log of a partition. Where its journal has
 // seals, the log has what they say.
 func (a *App) brokenAudit(ctx context.Context, p storage.Partition) ([]Contradiction, error) {
-	newest, err := seal.Audited(ctx, a.cfg.Store, p)
+	newest, _, err := seal.Newest(ctx, a.cfg.Store, p)
 	if err != nil {
 		return nil, err
 	}
-	breaks, err := a.audit.Verify(ctx, a.cfg.Store, p, newest)
+	breaks, err := a.audit.Verify(ctx, a.cfg.Store, p, audit.Sealed{Number: newest.Audit, Hash: newest.AuditHash})
 	var out []Contradiction
 	for _, b := range breaks {
 		detail := b.Detail

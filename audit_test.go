@@ -17,8 +17,8 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
+	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/storage"
-	"github.com/cryptopay-go/cryptopay/storage/audit"
 	"github.com/cryptopay-go/cryptopay/storage/seal"
 	"github.com/cryptopay-go/cryptopay/withdrawal/policy"
 )
@@ -116,7 +116,7 @@ func TestAudit_WhatPeopleDoIsChained(t *testing.T) {
 
 		tenants := i.logged(storage.Tenant(i.tenant))
 		require.Equal(t, []outgoing.OperationKind{
-			outgoing.OpSetPolicy, outgoing.OpAllowDestination, outgoing.OpApproveWithdrawal, outgoing.OpRefuseWithdrawal,
+			outgoing.OpSetPolicy, outgoing.OpAllowDestination, audit.Approve, audit.Refuse,
 		}, kindsOf(tenants))
 		approved := tenants[2]
 		require.Equal(t, []string{"bob", "ticket 42", i.tenant, w.ID}, []string{approved.By, approved.Reason, approved.Tenant, approved.Object})
@@ -125,7 +125,7 @@ func TestAudit_WhatPeopleDoIsChained(t *testing.T) {
 		require.Equal(t, []outgoing.OperationKind{outgoing.OpHalt, outgoing.OpLift}, kindsOf(i.logged(storage.Network("ETH"))))
 		system := i.logged(storage.System)
 		require.Equal(t, []outgoing.OperationKind{
-			outgoing.OpHalt, outgoing.OpLift, outgoing.OpCreateApplication, outgoing.OpCreateKey, outgoing.OpDeleteKey, outgoing.OpDeleteApplication,
+			outgoing.OpHalt, outgoing.OpLift, audit.CreateApp, audit.CreateKey, audit.DeleteKey, audit.DeleteApp,
 		}, kindsOf(system))
 		require.Equal(t, []string{"ann", "ticket 8", i.tenant, app.ClientID}, []string{system[2].By, system[2].Reason, system[2].Tenant, system[2].Object})
 		require.Equal(t, []string{"host", key.ID, "", `{"name":"till","scopes":"read write"}`}, []string{system[3].By, system[3].Object, system[3].Before, system[3].After})

@@ -11,13 +11,13 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/mandate"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/internal/secret"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/refund"
 	"github.com/cryptopay-go/cryptopay/report"
 	"github.com/cryptopay-go/cryptopay/storage"
-	"github.com/cryptopay-go/cryptopay/storage/audit"
 	"github.com/cryptopay-go/cryptopay/storage/move"
 	"github.com/cryptopay-go/cryptopay/storage/seal"
 	"github.com/cryptopay-go/cryptopay/storage/stream"
@@ -78,7 +78,7 @@ type network struct {
 
 // Tables lists everything that an App stores.
 func Tables() []*storage.Table {
-	return slices.Concat(storage.Tables(), seal.Tables(), audit.Tables(), incoming.Tables(), outgoing.Tables(), payment.Tables(),
+	return slices.Concat(storage.Tables(), seal.Tables(), incoming.Tables(), outgoing.Tables(), payment.Tables(),
 		withdrawal.Tables(), policy.Tables(), refund.Tables(), wallet.Tables(), treasury.Tables(), house.Tables(), reconcile.Tables(), webhook.Tables(), []*storage.Table{Listings.Table, Minimums.Table, Fingerprints.Table, Abilities.Table}, stream.Tables())
 }
 

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/internal/person"
 	"github.com/cryptopay-go/cryptopay/storage"
-	"github.com/cryptopay-go/cryptopay/storage/audit"
 )
 
 // Answer is what a person, or the Rules, said of a withdrawal.
@@ -312,11 +312,11 @@ func (s *Service) decideBy(m *move, d Decision) error {
 	if err := s.sealDecision(&m.w, n); err != nil {
 		return err
 	}
-	kind := "approve_withdrawal"
+	kind := audit.Approve
 	if d.Answer == AnswerRefused {
-		kind = "refuse_withdrawal"
+		kind = audit.Refuse
 	}
-	m.act = &audit.Act{Kind: kind, By: d.By, Reason: d.Reason, Tenant: m.w.Tenant, Object: m.w.ID, Before: nil, After: decision{
+	m.act = &audit.Act{Kind: kind, By: d.By, Reason: d.Reason, Tenant: m.w.Tenant, Object: m.w.ID, After: decision{
 		Amount: m.c.Decimal(m.w.Requested).String(), Currency: m.w.Currency, Address: m.w.Address, Memo: m.w.Memo, Roles: d.Roles, RequestedBy: m.w.RequestedBy,
 	}}
 	e, err := decided(&m.w, &d, m.now)

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
-	"github.com/cryptopay-go/cryptopay/storage/audit"
 	"github.com/cryptopay-go/cryptopay/storage/tally"
 	"github.com/cryptopay-go/cryptopay/webhook"
 )

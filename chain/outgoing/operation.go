@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/storage"
-	"github.com/cryptopay-go/cryptopay/storage/audit"
 )
 
 // Operation is the record of one call by which an operator intervened: who, why, and how
@@ -67,14 +67,6 @@ const (
 	OpRefillCost   OperationKind = "book_refill_cost"
 
 	OpPayOutSuspense OperationKind = "pay_out_suspense"
-
-	OpApproveWithdrawal OperationKind = "approve_withdrawal" // of a tenant, in its partition
-	OpRefuseWithdrawal  OperationKind = "refuse_withdrawal"
-
-	OpCreateApplication OperationKind = "create_application" // of a tenant, in storage.System
-	OpDeleteApplication OperationKind = "delete_application"
-	OpCreateKey         OperationKind = "create_api_key"
-	OpDeleteKey         OperationKind = "delete_api_key"
 )
 
 // Operations is the table of operators' interventions, in the partition of what they are

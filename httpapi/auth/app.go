@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -153,7 +154,7 @@ func (s *Service) insertApp(ctx context.Context, id string, by By, a application
 			made,
 			sequences.Row(sequenceID, row.Version, time.Time{}, sequence{Last: a.Number}),
 		}}
-		return c, s.record(ctx, &c, createdApp, by, a.Tenant, id, nil, a.shown())
+		return c, s.record(ctx, &c, audit.CreateApp, by, a.Tenant, id, nil, a.shown())
 	})
 	return a.app(id), err
 }
@@ -176,7 +177,7 @@ func (s *Service) AppByClient(ctx context.Context, client string) (App, bool, er
 // tokens issued to it are void, in every process. by is for the audit log. ErrNotFound.
 func (s *Service) DeleteApp(ctx context.Context, tenant string, id int64, by ...By) error {
 	return remove(ctx, s, applications, tenant, storage.Cond{Column: "number", Op: storage.Eq, Value: id}, func(c *storage.Change, r storage.Row) error {
-		return s.record(ctx, c, deletedApp, first(by), tenant, r.ID, applications.Value(r).shown(), nil)
+		return s.record(ctx, c, audit.DeleteApp, first(by), tenant, r.ID, applications.Value(r).shown(), nil)
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -93,7 +94,7 @@ func (s *Service) CreateKey(ctx context.Context, n NewKey) (APIKey, string, erro
 		for _, id := range ids[1:] {
 			c.Require = append(c.Require, apiKeys.Guard(id, 0))
 		}
-		return c, s.record(ctx, &c, createdKey, n.By, k.Tenant, k.KeyID, nil, k.shown())
+		return c, s.record(ctx, &c, audit.CreateKey, n.By, k.Tenant, k.KeyID, nil, k.shown())
 	})
 	if taken := new(storage.DuplicateError); errors.As(err, &taken) {
 		err = ErrExists
@@ -116,7 +117,7 @@ func (s *Service) DeleteKey(ctx context.Context, tenant, id string, by ...By) er
 		return ErrNotFound
 	}
 	return remove(ctx, s, apiKeys, tenant, storage.Cond{Column: "key_id", Op: storage.Eq, Value: id}, func(c *storage.Change, r storage.Row) error {
-		return s.record(ctx, c, deletedKey, first(by), tenant, id, apiKeys.Value(r).shown(), nil)
+		return s.record(ctx, c, audit.DeleteKey, first(by), tenant, id, apiKeys.Value(r).shown(), nil)
 	})
 }
 

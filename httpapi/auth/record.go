@@ -4,16 +4,8 @@ import (
 	"cmp"
 	"context"
 
+	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/storage"
-	"github.com/cryptopay-go/cryptopay/storage/audit"
-)
-
-// The kinds of acts in the audit log.
-const (
-	createdApp = "create_application"
-	deletedApp = "delete_application"
-	createdKey = "create_api_key"
-	deletedKey = "delete_api_key"
 )
 
 // record adds an act to the Change that does it. object is a client id, or the id of a key.

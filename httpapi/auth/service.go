@@ -15,8 +15,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/storage"
-	"github.com/cryptopay-go/cryptopay/storage/audit"
 )
 
 // Config is what the service is made of. Store, Key or Keys, Now, NewID and Random

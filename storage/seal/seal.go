@@ -11,9 +11,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
-	"github.com/cryptopay-go/cryptopay/storage/audit"
 )
 
 // MaxEntries is how many entries one seal covers at most.
@@ -55,8 +55,10 @@ var (
 	HeightRows = storage.NewTable[Height]("seal_heights")
 )
 
-// Tables lists them.
-func Tables() []*storage.Table { return []*storage.Table{Seals.Table, HeightRows.Table} }
+// Tables lists them, and the heads of audit logs, which seals hold.
+func Tables() []*storage.Table {
+	return append(audit.Tables(), Seals.Table, HeightRows.Table)
+}
 
 // ErrBroken: the journal is not what its seals say, so that nothing can be sealed
 // after them. Prove says where.
@@ -115,12 +117,6 @@ func Newest(ctx context.Context, s storage.Store, p storage.Partition) (seal Sea
 		return Seal{}, false, err
 	}
 	return Seals.Value(rows[0]), true, nil
-}
-
-// Audited is the entry of the partition's audit log that the newest seal has.
-func Audited(ctx context.Context, s storage.Store, p storage.Partition) (audit.Sealed, error) {
-	newest, _, err := Newest(ctx, s, p)
-	return audit.Sealed{Number: newest.Audit, Hash: newest.AuditHash}, err
 }
 
 // Next seals what has been posted to a partition since its newest seal, as far as

@@ -15,8 +15,8 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/storage"
-	"github.com/cryptopay-go/cryptopay/storage/audit"
 )
 
 // Config wires a Service of one network. Store, Client, Registry and Now are required.

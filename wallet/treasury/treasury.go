@@ -13,9 +13,9 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
+	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
-	"github.com/cryptopay-go/cryptopay/storage/audit"
 )
 
 // Sender is the outgoing side of one network.

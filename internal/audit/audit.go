@@ -37,6 +37,16 @@ type Act struct {
 	Before, After any
 }
 
+// The kinds of acts that are no operator's call.
+const (
+	Approve   = "approve_withdrawal"
+	Refuse    = "refuse_withdrawal"
+	CreateApp = "create_application"
+	DeleteApp = "delete_application"
+	CreateKey = "create_api_key"
+	DeleteKey = "delete_api_key"
+)
+
 // Record adds an Act to the Change that does it.
 type Record func(ctx context.Context, c *storage.Change, a Act) error
 
@@ -77,7 +87,7 @@ type Chain struct {
 // too.
 func Key(secret []byte) []byte {
 	h := hmac.New(sha256.New, secret)
-	_, _ = h.Write([]byte("cryptopay/storage/audit"))
+	_, _ = h.Write([]byte("cryptopay/internal/audit"))
 	return h.Sum(nil)
 }
 
