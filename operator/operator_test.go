@@ -511,7 +511,7 @@ func TestAudit(t *testing.T) {
 	require.Empty(t, parsed[list](d, "audit"))
 	d.because(false, "keys", "create", "-tenant", "shop", "-name", "till")
 	d.because(true, "halt", "-network", "ETH")
-	d.because(true, "halt")
+	d.because(true, "halt", "-all")
 	all := parsed[list](d, "audit")
 	require.Len(t, all, 2)
 	require.Equal(t, []any{1.0, "create_api_key", "ann", "ticket 42", "shop", ""}, []any{all[0]["number"], all[0]["kind"], all[0]["by"], all[0]["reason"], all[0]["tenant"], all[0]["previous"]})
