@@ -362,7 +362,7 @@ func TestFS02_EveryOtherAuthorityIsEdited(t *testing.T) {
 				}
 			}
 		}
-		require.Len(t, n, 13, "%v", n)
+		require.Len(t, n, 15, "%v", n)
 		i.work(60)
 		r, err := i.app.VerifyTenant(ctx, i.tenant)
 		require.NoError(t, err)

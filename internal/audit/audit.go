@@ -162,17 +162,15 @@ func (c *Chain) Verify(ctx context.Context, s storage.Store, p storage.Partition
 		return nil, err
 	}
 	w := walk{c: c, p: p, marks: []Sealed{sealed, {head.Number, head.Hash}}}
-	last, err := w.all(ctx, s)
 	var unread storage.RowErrors
-	if err = unread.Take(err); err != nil {
+	if err = unread.Take(w.all(ctx, s)); err != nil {
 		return nil, err
 	}
+	last := head
 	if w.last > head.Number { // acts were added meanwhile, or put behind the head
 		if last, _, ok, err = Heads.One(ctx, s, p, HeadID); err != nil {
 			return nil, err
 		}
-	} else {
-		last = head
 	}
 	switch {
 	case !ok && w.last > 0:
@@ -221,7 +219,7 @@ func (w *walk) gone(from, to int64) {
 	w.find(from, "", detail)
 }
 
-func (w *walk) all(ctx context.Context, s storage.Store) (Head, error) {
+func (w *walk) all(ctx context.Context, s storage.Store) error {
 	var unread storage.RowErrors
 	for offset := 0; ; {
 		rows, err := s.Find(ctx, storage.Query{
@@ -230,14 +228,14 @@ func (w *walk) all(ctx context.Context, s storage.Store) (Head, error) {
 		})
 		broken := len(unread)
 		if err = unread.Take(err); err != nil {
-			return Head{}, err
+			return err
 		}
 		for _, r := range rows {
 			w.entry(r)
 		}
 		read := len(rows) + len(unread) - broken
 		if read < page {
-			return Head{}, unread.With(nil)
+			return unread.With(nil)
 		}
 		offset += read
 	}
