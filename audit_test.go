@@ -356,3 +356,32 @@ func TestAudit_WhatFailsIsNotThere(t *testing.T) {
 	require.Empty(t, h.logged(storage.System))
 	require.Empty(t, h.logged(storage.Tenant(h.tenant)))
 }
+
+// A store without SQL has the same log.
+func TestAudit_OnRedis(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("a server of its own takes seconds")
+	}
+	h := newHostOn(t, onRedis(t), 31, "ETH")
+	done := make(chan error)
+	for n := range 5 {
+		go func() { done <- h.allowed(h.app, fmt.Sprint("supplier ", n)) }()
+	}
+	for range 5 {
+		require.NoError(t, <-done)
+	}
+	_, err := h.app.Operate.Halt(t.Context(), cryptopay.HaltScope{}, because("a look"))
+	require.NoError(t, err)
+	require.Len(t, h.logged(storage.Tenant(h.tenant)), 5)
+	require.Len(t, h.logged(storage.System), 1)
+	require.Empty(t, h.breaks())
+	rows, err := h.store.Find(t.Context(), storage.Query{Table: outgoing.Operations.Table, Partition: storage.Tenant(h.tenant), Order: []storage.Order{{Column: "number"}}})
+	require.NoError(t, err)
+	op := outgoing.Operations.Value(rows[2])
+	op.By = "eve"
+	require.NoError(t, storage.CommitOne(t.Context(), h.store, storage.Change{
+		ID: "eve", Partition: rows[2].Partition, Put: []storage.Row{outgoing.Operations.Row(rows[2].ID, rows[2].Version, time.Time{}, op)},
+	}))
+	require.Contains(t, strings.Join(h.breaks(), ""), "entry 3 was edited")
+}
