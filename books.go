@@ -11,7 +11,7 @@ import (
 // reconciling is how the books are held against one network.
 func (a *App) reconciling(client chain.Client) reconcile.Config {
 	c := a.cfg.Reconcile
-	c.Store, c.Client, c.Registry, c.Now, c.Log = a.cfg.Store, client, a.cfg.Registry, a.cfg.Clock.Now, a.cfg.Log
+	c.Store, c.Client, c.Registry, c.Now, c.Log, c.Audit = a.cfg.Store, client, a.cfg.Registry, a.cfg.Clock.Now, a.cfg.Log, a.audit
 	notify := c.Notify
 	c.Notify = func(ctx context.Context, d reconcile.Difference) {
 		if d.Ended == "" {

@@ -213,7 +213,7 @@ func (o *Operate) ResolveTopUp(ctx context.Context, tenant, id string, is treasu
 		return 0, "", err
 	}
 	n, _, _ := strings.Cut(id, "/")
-	by := o.recorded(outgoing.OpResolveTopUp, chain.Network(n), tenant, id, c)
+	by := o.recorded(ctx, storage.Tenant(tenant), outgoing.OpResolveTopUp, chain.Network(n), tenant, id, c)
 	was, err := o.a.Treasury.ResolveApart(ctx, tenant, id, is, c.DryRun, by)
 	if err != nil || c.DryRun {
 		return was.Amount, "", err
@@ -229,7 +229,7 @@ func (o *Operate) BookRefillCost(ctx context.Context, tenant string, n chain.Net
 	if err := c.check(); err != nil {
 		return "", err
 	}
-	by := o.recorded(outgoing.OpRefillCost, n, tenant, tx, c)
+	by := o.recorded(ctx, storage.Tenant(tenant), outgoing.OpRefillCost, n, tenant, tx, c)
 	made, err := o.a.Treasury.RefillCost(ctx, tenant, n, tx, cost, c.DryRun, by)
 	if err != nil || !made {
 		return "", err

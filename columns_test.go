@@ -43,7 +43,7 @@ var classes = map[string]struct{ authority, witness, bookkeeping string }{
 	"consumers":       {bookkeeping: "since created_at"},
 	"consumer_places": {bookkeeping: "consumer seen tries error updated_at"},
 	"dead_letters":    {bookkeeping: "consumer number object kind error at"},
-	"seals":           {authority: "number sealed_at ranges marks hash mac"},
+	"seals":           {authority: "number sealed_at ranges marks hash mac audit audit_hash"},
 	"seal_heights":    {authority: "account asset seq"},
 	"sightings": {
 		witness:     "network tx ordinal generation state address tenant purpose currency contract exact amount height block_hash block_time final_at internal unproven",
@@ -55,7 +55,8 @@ var classes = map[string]struct{ authority, witness, bookkeeping string }{
 	"asset_halts":         {witness: "reason since"},
 	"forks":               {bookkeeping: "height time"},
 	"halts":               {witness: "halts"},
-	"operations":          {bookkeeping: "kind actor reason network tenant object state_before state_after at copied"},
+	"operations":          {authority: "kind actor reason network tenant object state_before state_after at copied number previous hash"},
+	"audit_heads":         {authority: "number hash mac"},
 	"withdrawal_waits":    {bookkeeping: "tenant reason since event_seq alerted"},
 	"unlisted":            {bookkeeping: "contract coins"},
 	"missing":             {bookkeeping: "since"},
@@ -363,7 +364,7 @@ func TestFS02_EveryOtherAuthorityIsEdited(t *testing.T) {
 				}
 			}
 		}
-		require.Len(t, n, 13, "%v", n)
+		require.Len(t, n, 15, "%v", n)
 		i.work(60)
 		r, err := i.app.VerifyTenant(ctx, i.tenant)
 		require.NoError(t, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/mandate"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/chain/refill"
+	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/internal/secret"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
@@ -63,6 +64,7 @@ type App struct {
 	refills    *refill.Service
 
 	mandateKeys mandate.Keys
+	audit       *audit.Chain // of all that people do
 }
 
 // network is one chain's two pipelines.
@@ -91,7 +93,7 @@ func New(cfg Config) (*App, error) {
 	}
 	a := &App{
 		cfg: cfg, skew: newSkew(&cfg), opened: new(atomic.Bool), on: &sync.Map{}, scales: &sync.Map{}, identity: &identity{}, mandateKeys: MandateKeys(cfg.Keys...),
-		record: newRecord(), figures: newFiguring(),
+		record: newRecord(), figures: newFiguring(), audit: auditChain(cfg.Keys),
 	}
 	for _, build := range []func() error{a.shared, a.chains, a.domains, a.consumers} {
 		if err := build(); err != nil {
@@ -236,7 +238,7 @@ func (a *App) chains() error {
 		t.Clients[n.name], t.Senders[n.name] = client, n.out
 		a.networks = append(a.networks, n)
 	}
-	t.Store, t.Registry, t.Addresses, t.Now, t.Log = c.Store, c.Registry, a.Addresses, c.Clock.Now, c.Log
+	t.Store, t.Registry, t.Addresses, t.Now, t.Log, t.Audit = c.Store, c.Registry, a.Addresses, c.Clock.Now, c.Log, a.audit
 	t.Halted = func(ctx context.Context, in chain.Intent) (string, error) {
 		n, err := a.network(in.Network)
 		if err != nil {
@@ -303,7 +305,7 @@ func (a *App) domains() (err error) {
 	if err != nil {
 		return err
 	}
-	w.Rules = a.Policies
+	w.Rules, w.Audit = a.Policies, a.Audit
 	w.Notify = counted(a, kindOfNotice, w.Notify)
 	w.Spare = func(ctx context.Context, tenant string, asset ledger.Asset) (ledger.Amount, storage.Row, error) {
 		return treasury.Spare(ctx, a.joined(), tenant, asset)

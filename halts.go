@@ -215,7 +215,7 @@ func (o *Operate) setHalts(ctx context.Context, t haltTarget, c Call, kind outgo
 	op := o.record(kind, c)
 	op.Network, op.Tenant, op.Object = t.named.Network, t.named.Tenant, t.named.String()
 	set := func(n chain.Network) error {
-		err := outgoing.SetHalts(ctx, o.a.cfg.Store, housePartition(n), e.Operation, op, edit)
+		err := outgoing.SetHalts(ctx, o.a.cfg.Store, o.a.audit, housePartition(n), e.Operation, op, edit)
 		if err != nil {
 			err = fmt.Errorf("cryptopay: %s of %s, at %s: %w", kind, t.named, housePartition(n), err)
 		}

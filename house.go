@@ -97,7 +97,7 @@ func (o *Operate) take(ctx context.Context, source ledger.Account, kind outgoing
 	if err != nil {
 		return house.Payment{}, "", err
 	}
-	by := o.recorded(kind, currency.Network, t.Tenant, "", c)
+	by := o.recorded(ctx, storage.Tenant(t.Tenant), kind, currency.Network, t.Tenant, "", c)
 	p, made, err := o.a.houseMoney.Take(ctx, source, t, c.By, c.DryRun, by)
 	if err != nil || !made {
 		return p, "", err
@@ -135,7 +135,7 @@ func (o *Operate) CancelHousePayment(ctx context.Context, tenant, id string, c C
 	if err != nil || c.DryRun || p.Status == house.Cancelled {
 		return p, "", err
 	}
-	by := o.recorded(outgoing.OpCancelHouse, chain.Network(p.Network), tenant, id, c)
+	by := o.recorded(ctx, storage.Tenant(tenant), outgoing.OpCancelHouse, chain.Network(p.Network), tenant, id, c)
 	if p, err = o.a.houseMoney.Cancel(ctx, tenant, id, by); err != nil {
 		return p, "", err
 	}
@@ -159,8 +159,8 @@ func (o *Operate) Adjust(ctx context.Context, a house.Adjustment, c Call) (house
 	if err != nil {
 		return house.Adjusted{}, "", err
 	}
-	ask := o.recorded(outgoing.OpAskAdjustment, currency.Network, a.Tenant, "", c)
-	book := o.recorded(outgoing.OpAdjust, currency.Network, a.Tenant, "", c)
+	ask := o.recorded(ctx, storage.Tenant(a.Tenant), outgoing.OpAskAdjustment, currency.Network, a.Tenant, "", c)
+	book := o.recorded(ctx, storage.Tenant(a.Tenant), outgoing.OpAdjust, currency.Network, a.Tenant, "", c)
 	out, err := o.a.houseMoney.Adjust(ctx, a, c.By, c.DryRun, ask, book)
 	if err != nil || !out.Made {
 		return out, "", err

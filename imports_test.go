@@ -78,20 +78,20 @@ func TestWalls(t *testing.T) {
 	for room, allowed := range map[string][]string{
 		"ledger":         {},
 		"storage":        {"ledger"},
-		"storage/seal":   {"storage", "ledger"},
+		"storage/seal":   {"storage", "internal/audit", "ledger"},
 		"storage/stream": {"storage", "ledger"},
 		"storage/tally":  {"storage", "ledger"},
 		"storage/memory": {"storage", "storage/verdict", "ledger"},
 		"report/journal": {"storage", "ledger"},
 		"report": {
-			"chain", "chain/mandate", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "payment", "storage", "storage/stream", "storage/tally", "webhook", "withdrawal",
+			"chain", "chain/mandate", "chain/internal/proof", "chain/incoming", "chain/rates", "internal/audit", "ledger", "payment", "storage", "storage/stream", "storage/tally", "webhook", "withdrawal",
 			"internal/fairpool", "internal/fault", "internal/fsm", "internal/person", "internal/recall", "internal/safehttp", "internal/secret",
 		},
 		"chain":          {"ledger", "chain/internal/proof"},
 		"chain/incoming": {"chain", "chain/internal/proof", "storage", "storage/stream", "ledger"},
-		"chain/outgoing": {"chain", "chain/internal/proof", "storage", "storage/stream", "ledger", "internal/fsm"},
+		"chain/outgoing": {"chain", "chain/internal/proof", "storage", "storage/stream", "internal/audit", "ledger", "internal/fsm"},
 		"chain/refill": {
-			"chain", "chain/incoming", "chain/internal/proof", "chain/mandate", "chain/outgoing", "storage", "storage/stream", "ledger", "internal/fsm",
+			"chain", "chain/incoming", "chain/internal/proof", "chain/mandate", "chain/outgoing", "storage", "storage/stream", "internal/audit", "ledger", "internal/fsm",
 		},
 		"chain/mandate": {"chain", "chain/internal/proof", "ledger"},
 		"chain/rates":   {"ledger", "internal/safehttp"},
@@ -109,17 +109,17 @@ func TestWalls(t *testing.T) {
 			"chain", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "storage", "storage/stream", "storage/tally", "webhook", "internal/fairpool", "internal/fault", "internal/fsm", "internal/safehttp", "internal/secret",
 		},
 		"withdrawal": {
-			"chain", "chain/mandate", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "storage", "storage/stream", "storage/tally", "webhook", "internal/fairpool", "internal/fault", "internal/fsm", "internal/person", "internal/recall", "internal/safehttp", "internal/secret",
+			"chain", "chain/mandate", "chain/internal/proof", "chain/incoming", "chain/rates", "internal/audit", "ledger", "storage", "storage/stream", "storage/tally", "webhook", "internal/fairpool", "internal/fault", "internal/fsm", "internal/person", "internal/recall", "internal/safehttp", "internal/secret",
 		},
 		"withdrawal/policy": {
-			"chain", "chain/mandate", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "storage", "storage/stream", "storage/tally", "webhook", "withdrawal", "internal/fairpool", "internal/fault", "internal/fsm", "internal/person", "internal/recall", "internal/safehttp", "internal/secret",
+			"chain", "chain/mandate", "chain/internal/proof", "chain/incoming", "chain/rates", "internal/audit", "ledger", "storage", "storage/stream", "storage/tally", "webhook", "withdrawal", "internal/fairpool", "internal/fault", "internal/fsm", "internal/person", "internal/recall", "internal/safehttp", "internal/secret",
 		},
 		"refund": {
-			"chain", "chain/mandate", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "payment", "storage", "storage/stream", "storage/tally", "webhook", "withdrawal",
+			"chain", "chain/mandate", "chain/internal/proof", "chain/incoming", "chain/rates", "internal/audit", "ledger", "payment", "storage", "storage/stream", "storage/tally", "webhook", "withdrawal",
 			"internal/fairpool", "internal/fault", "internal/fsm", "internal/person", "internal/recall", "internal/safehttp", "internal/secret",
 		},
 		"wallet":                   {"chain", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "storage", "storage/stream", "storage/tally", "webhook", "internal/fairpool", "internal/fault", "internal/fsm", "internal/safehttp", "internal/secret"},
-		"httpapi/auth":             {"storage", "ledger", "internal/fault"},
+		"httpapi/auth":             {"storage", "internal/audit", "ledger", "internal/fault"},
 		"httpapi/limit":            {},
 		"httpapi/limit/redislimit": {"httpapi/limit"},
 		"chain/internal/follow":    {"chain", "chain/internal/proof", "chain/internal/transport", "internal/safehttp", "ledger"},
@@ -136,14 +136,14 @@ func TestWalls(t *testing.T) {
 		// What App links, what its host adds to it, and no store, no network, no server.
 		"operator": {
 			"chain", "chain/incoming", "chain/internal/proof", "chain/mandate", "chain/outgoing", "chain/rates", "chain/refill", "httpapi/auth", "internal/fairpool", "internal/fault", "internal/fsm", "internal/person",
-			"internal/recall", "internal/safehttp", "internal/restore", "internal/secret", "ledger", "payment", "refund", "report", "report/journal", "storage", "storage/move", "storage/seal", "storage/stream", "storage/tally", "wallet", "wallet/house", "wallet/reconcile", "wallet/treasury",
+			"internal/recall", "internal/safehttp", "internal/restore", "internal/secret", "internal/audit", "ledger", "payment", "refund", "report", "report/journal", "storage", "storage/move", "storage/seal", "storage/stream", "storage/tally", "wallet", "wallet/house", "wallet/reconcile", "wallet/treasury",
 			"webhook", "withdrawal", "withdrawal/policy",
 		},
 		"wallet/reconcile": {
-			"chain", "chain/internal/proof", "chain/incoming", "chain/outgoing", "internal/fsm", "ledger", "storage", "storage/stream",
+			"chain", "chain/internal/proof", "chain/incoming", "chain/outgoing", "internal/fsm", "internal/audit", "ledger", "storage", "storage/stream",
 		},
 		"wallet/treasury": {
-			"chain", "chain/internal/proof", "chain/incoming", "chain/mandate", "chain/outgoing", "chain/rates", "chain/refill", "internal/fsm", "internal/safehttp", "ledger", "storage", "storage/stream",
+			"chain", "chain/internal/proof", "chain/incoming", "chain/mandate", "chain/outgoing", "chain/rates", "chain/refill", "internal/fsm", "internal/safehttp", "internal/audit", "ledger", "storage", "storage/stream",
 		},
 	} {
 		for _, p := range closure(t, module+"/"+room) {

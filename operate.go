@@ -98,7 +98,7 @@ func (o *Operate) helped(ctx context.Context, n chain.Network, intent string, ki
 	if err != nil {
 		return nil, v, nil, err
 	}
-	return net, v, o.recorded(kind, n, v.Intent.Tenant, intent, c), nil
+	return net, v, o.recorded(ctx, storage.Network(string(n)), kind, n, v.Intent.Tenant, intent, c), nil
 }
 
 func (o *Operate) did(ctx context.Context, by *outgoing.Recorded, before, after outgoing.Help) Effect {
@@ -196,7 +196,7 @@ func (o *Operate) FillNonce(ctx context.Context, n chain.Network, address chain.
 			return "", err
 		}
 	}
-	by := o.recorded(outgoing.OpFillNonce, n, owner.Tenant, outgoing.Slot(address, nonce), c)
+	by := o.recorded(ctx, storage.Network(string(n)), outgoing.OpFillNonce, n, owner.Tenant, outgoing.Slot(address, nonce), c)
 	if err := net.out.FillNonce(ctx, like, nonce, by); err != nil {
 		return "", err
 	}
@@ -291,7 +291,7 @@ func (o *Operate) AdoptNonce(ctx context.Context, n chain.Network, address chain
 }
 
 func (o *Operate) adopt(ctx context.Context, net *network, address chain.Address, next uint64, c Call) (string, error) {
-	by := o.recorded(outgoing.OpAdoptNonce, net.name, "", string(address), c)
+	by := o.recorded(ctx, storage.Network(string(net.name)), outgoing.OpAdoptNonce, net.name, "", string(address), c)
 	if err := net.out.AdoptNonce(ctx, address, next, by); err != nil {
 		return "", err
 	}
@@ -308,7 +308,7 @@ func (o *Operate) RetrySweep(ctx context.Context, n chain.Network, sweep string,
 	if _, err := o.a.network(n); err != nil {
 		return "", "", err
 	}
-	by := o.recorded(outgoing.OpRetrySweep, n, "", sweep, c)
+	by := o.recorded(ctx, storage.Network(string(n)), outgoing.OpRetrySweep, n, "", sweep, c)
 	if waited, _, err = o.a.Treasury.Retry(ctx, n, sweep, by); err != nil {
 		return "", "", err
 	}
@@ -328,7 +328,7 @@ func (o *Operate) ResumeNetwork(ctx context.Context, n chain.Network, from int64
 	if err != nil {
 		return "", err
 	}
-	by := o.recorded(outgoing.OpResume, n, "", fmt.Sprintf("from height %d", from), c)
+	by := o.recorded(ctx, storage.Network(string(n)), outgoing.OpResume, n, "", fmt.Sprintf("from height %d", from), c)
 	if err := net.in.Resume(ctx, from, rowsOf(by)); err != nil {
 		return "", err
 	}
@@ -352,22 +352,22 @@ func (o *Operate) RecoverDeposits(ctx context.Context, n chain.Network, address 
 	if address, _, _, err = o.directed(ctx, n, address); err != nil {
 		return 0, "", err
 	}
-	by := o.recorded(outgoing.OpRecover, n, "", fmt.Sprintf("%s from height %d to %d", address, from, to), c)
+	by := o.recorded(ctx, storage.Network(string(n)), outgoing.OpRecover, n, "", fmt.Sprintf("%s from height %d to %d", address, from, to), c)
 	if found, err = net.in.Recover(ctx, address, from, to, rowsOf(by)); err != nil {
 		return 0, "", err
 	}
 	return found, o.done(ctx, by), nil
 }
 
-// recorded is the record of a call about an object, of a tenant or of none (""); nil on a
-// dry run.
-func (o *Operate) recorded(kind outgoing.OperationKind, n chain.Network, tenant, object string, c Call) *outgoing.Recorded {
+// recorded is the record of a call about an object, of a tenant or of none (""), in the
+// partition of its Change; nil on a dry run.
+func (o *Operate) recorded(ctx context.Context, p storage.Partition, kind outgoing.OperationKind, n chain.Network, tenant, object string, c Call) *outgoing.Recorded {
 	if c.DryRun {
 		return nil
 	}
 	op := o.record(kind, c)
 	op.Network, op.Tenant, op.Object = n, tenant, object
-	return &outgoing.Recorded{ID: o.a.cfg.NewID(), Op: op}
+	return &outgoing.Recorded{ID: o.a.cfg.NewID(), Op: op, Part: p, Audit: func(c *storage.Change) error { return o.a.Audited(ctx, c) }}
 }
 
 // rowsOf is a record as the side of deposits writes it.

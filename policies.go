@@ -19,7 +19,7 @@ func (o *Operate) SetPolicy(ctx context.Context, tenant string, version int64, p
 		checked, err := o.a.Policies.Check(ctx, tenant, version, p)
 		return checked, "", err
 	}
-	by := o.recorded(outgoing.OpSetPolicy, "", tenant, "policy", c)
+	by := o.recorded(ctx, storage.Tenant(tenant), outgoing.OpSetPolicy, "", tenant, "policy", c)
 	v, err := o.a.Policies.Set(ctx, tenant, version, p, c.By, c.Reason, by.Rows)
 	if err != nil {
 		return v, "", err
@@ -37,7 +37,7 @@ func (o *Operate) AllowDestination(ctx context.Context, tenant string, n chain.N
 		to, err := o.a.parse(n, address)
 		return policy.Destination{Network: n, Address: string(to), Memo: memo, By: c.By, Reason: c.Reason}, "", err
 	}
-	by := o.recorded(outgoing.OpAllowDestination, n, tenant, address, c)
+	by := o.recorded(ctx, storage.Tenant(tenant), outgoing.OpAllowDestination, n, tenant, address, c)
 	d, err := o.a.Policies.Allow(ctx, tenant, n, address, memo, c.By, c.Reason, by.Rows)
 	if err != nil {
 		return d, "", err
@@ -55,7 +55,7 @@ func (o *Operate) RemoveDestination(ctx context.Context, tenant string, n chain.
 		_, err := o.a.parse(n, address)
 		return "", err
 	}
-	by := o.recorded(outgoing.OpRemoveDestination, n, tenant, address, c)
+	by := o.recorded(ctx, storage.Tenant(tenant), outgoing.OpRemoveDestination, n, tenant, address, c)
 	if err := o.a.Policies.Remove(ctx, tenant, n, address, memo, c.By, c.Reason, by.Rows); err != nil {
 		return "", err
 	}

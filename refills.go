@@ -155,7 +155,7 @@ func (o *Operate) ProposeRefill(ctx context.Context, tenant, currency string, am
 	if err != nil {
 		return refill.Proposal{}, "", err
 	}
-	by := o.recorded(outgoing.OpRefill, cur.Network, tenant, "", c)
+	by := o.recorded(ctx, storage.Tenant(tenant), outgoing.OpRefill, cur.Network, tenant, "", c)
 	p, err := o.a.propose(ctx, tenant, currency, amount, c.By, c.DryRun, by)
 	if err != nil {
 		return p, "", err
@@ -188,7 +188,7 @@ func (o *Operate) refill(ctx context.Context, tenant, id string, c Call, do func
 	if err != nil {
 		return p, "", err
 	}
-	by := o.recorded(outgoing.OpRefill, p.Network, tenant, id, c)
+	by := o.recorded(ctx, storage.Tenant(tenant), outgoing.OpRefill, p.Network, tenant, id, c)
 	p, made, err := do(by)
 	if err != nil || !made {
 		return p, "", err

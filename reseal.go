@@ -1,6 +1,7 @@
 package cryptopay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -17,16 +18,17 @@ import (
 
 // Resealed is what App.Reseal did.
 type Resealed struct {
-	// Withdrawals (and payments of the house's own, and proposals of refills), Refunds, Orders, Policies, Secrets and
-	// Seals count the rows that were written.
-	Withdrawals, Refunds, Orders, Policies, Secrets, Seals int
+	// Withdrawals (and payments of the house's own, and proposals of refills), Refunds, Orders, Policies, Secrets,
+	// Seals and AuditLogs count the rows that were written.
+	Withdrawals, Refunds, Orders, Policies, Secrets, Seals, AuditLogs int
 	// Left are rows that were left as they are, because no key that is configured made
 	// their MAC, or because they contradict others. They are refused.
 	Left []Contradiction
 }
 
 // Reseal seals everything with the newest of Config.Keys: mandates of withdrawals and their
-// orders, policies, claim links of refunds, webhook secrets, and the MACs of journals. What a version before mandates wrote is
+// orders, policies, claim links of refunds, webhook secrets, and the MACs of
+// journals and audit logs. What a version before mandates wrote is
 // sealed as it stands, while it is accepted: see App.Unsealed. A row that was edited is left
 // as it is, and is named. Credentials have a Reseal of their own, httpapi/auth.Service.Reseal.
 //
@@ -62,8 +64,18 @@ func (a *App) Reseal(ctx context.Context) (Resealed, error) {
 		}
 		n, err = seal.Resign(ctx, a.cfg.Store, p, a.sealKeys())
 		r.Seals += n
-		return err
+		if err != nil {
+			return err
+		}
+		return a.resignAudit(ctx, p, &r)
 	})
+	if err != nil {
+		return r, err
+	}
+	parts, err := a.houseParts(ctx)
+	for _, p := range parts {
+		err = cmp.Or(err, a.resignAudit(ctx, p, &r))
+	}
 	if err != nil {
 		return r, err
 	}

@@ -83,7 +83,7 @@ func (o *Operate) decide(ctx context.Context, tenant, deposit string, kind outgo
 	if status := d.SuspenseStatus(); status != payment.SuspenseOpen {
 		return d, "", &payment.StateError{Status: payment.Status(status), Reason: "it does not wait in suspense"}
 	}
-	by := o.recorded(kind, chain.Network(d.Network), tenant, d.ID, c)
+	by := o.recorded(ctx, storage.Tenant(tenant), kind, chain.Network(d.Network), tenant, d.ID, c)
 	err = do(func(before, after payment.Deposit) ([]storage.Row, []storage.Event, error) {
 		d.Deposit = after
 		return by.Rows(suspenseNote(&before), suspenseNote(&after))

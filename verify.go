@@ -25,7 +25,7 @@ import (
 
 // Report is what Verify found about one tenant.
 type Report struct {
-	Tenant string
+	Tenant string // "" = what was found in the audit logs that are of no tenant; there is none where nothing was
 	Ledger ledger.Report
 	// Holds are wallets whose held amount is not what live withdrawals and
 	// pending transfers hold.
@@ -36,7 +36,8 @@ type Report struct {
 	Unexplained []Unexplained
 	// Contradictions are withdrawals and their orders, hot and change addresses,
 	// addresses of payments that may still be paid, forwardings under way and webhook
-	// secrets whose stored rows contradict each other or the keys: somebody edited them.
+	// secrets whose stored rows contradict each other or the keys, and entries of the audit log
+	// that do not follow from each other: somebody edited them.
 	Contradictions []Contradiction
 	// Gas are gas currencies of which more or less is set aside than what is in
 	// flight may cost.
@@ -62,7 +63,7 @@ type Unexplained struct {
 
 // Contradiction is an object whose stored rows do not agree.
 type Contradiction struct {
-	Kind   string // "withdrawal", "order", "payment", "address", "sweep", "webhook", or one of Config.Verify
+	Kind   string // "withdrawal", "order", "payment", "address", "sweep", "webhook", "audit log", or one of Config.Verify
 	ID     string // of an address: network/address
 	Detail string // what does not agree
 }
@@ -97,20 +98,21 @@ const page = 500
 // they by it; that the rows of withdrawals agree, and that our own addresses are those of
 // our keys; that what is set aside for gas is what open reservations say; that counters are what there is to count; and that
 // every sealed entry of the journal is what it was when it was sealed, by a process
-// with one of Config.Keys (see storage/seal).
+// with one of Config.Keys (see storage/seal); and that the audit logs are whole: see Operate.AuditLog.
 // A row that cannot be decoded is named under Unreadable, and all others are proved.
 // It is exact while nothing else writes; on a live store a hold or a reservation
 // that is taken meanwhile may be reported, and is gone when asked again.
 func (a *App) Verify(ctx context.Context) ([]Report, error) {
 	var out []Report
 	var v Verified
+	var tenants int
 	verify := func(tenant string) error {
 		r, err := a.VerifyTenant(ctx, tenant)
 		if err != nil {
 			return fmt.Errorf("cryptopay: verifying tenant %s: %w", tenant, err)
 		}
 		out = append(out, r)
-		if !r.Sound() {
+		if tenants++; !r.Sound() {
 			v.Unsound++
 		}
 		return nil
@@ -124,8 +126,15 @@ func (a *App) Verify(ctx context.Context) ([]Report, error) {
 			err = verify(r.ID)
 		}
 	}
+	if err == nil && a.Addresses != nil {
+		var r Report
+		if r, err = a.verifyAudit(ctx); !r.Sound() {
+			out = append(out, r)
+			v.Unsound++
+		}
+	}
 	if err == nil && a.cfg.Clock != nil { // VerifyStore has none
-		v.At, v.Tenants = a.cfg.Clock.Now(), len(out)
+		v.At, v.Tenants = a.cfg.Clock.Now(), tenants
 		a.record.verify(v)
 	}
 	return out, err

@@ -69,6 +69,7 @@ var endpoints = []documented{
 	{"POST", "/manage/users/balances/sync", rw + "+admin", 200},
 	{"GET", "/manage/operations/halts/", rw + "+admin", 200},
 	{"POST", "/manage/operations/halts/", rw + "+admin", 200},
+	{"GET", "/manage/operations/audit/", rw + "+admin", 200},
 	{"POST", "/manage/operations/transactions/{id}/speed-up/", rw + "+admin", 200},
 	{"POST", "/manage/operations/transactions/{id}/cancel/", rw + "+admin", 200},
 	{"POST", "/manage/operations/nonces/fill/", rw + "+admin", 200},

@@ -207,7 +207,7 @@ type createdAppView struct {
 }
 
 func (h *Handler) createApp(ctx context.Context, c *Call, in createAppInput) (createdAppView, error) {
-	app, secret, err := h.o.Auth.CreateApp(ctx, auth.NewApp{Tenant: c.Tenant(), Name: in.Name, Scopes: both})
+	app, secret, err := h.o.Auth.CreateApp(ctx, auth.NewApp{Tenant: c.Tenant(), Name: in.Name, Scopes: both, By: auth.By{Name: c.Who.Client}})
 	return createdAppView{app.ID, app.ClientID, secret}, err
 }
 
@@ -220,5 +220,5 @@ func (h *Handler) deleteApp(ctx context.Context, c *Call, in appPath) (none, err
 	if !ok {
 		return none{}, auth.ErrNotFound
 	}
-	return none{}, h.o.Auth.DeleteApp(ctx, c.Tenant(), id)
+	return none{}, h.o.Auth.DeleteApp(ctx, c.Tenant(), id, auth.By{Name: c.Who.Client})
 }

@@ -256,6 +256,11 @@ func (h *Handler) operationRoutes() []Route {
 			Method: http.MethodGet, Path: "/manage/operations/halts/", Name: "listHalts", Group: "Operations", About: "Lists what operators have halted.",
 			Policy: operate, Status: http.StatusOK, do: endpoint(h.listHalts),
 		},
+		{
+			Method: http.MethodGet, Path: "/manage/operations/audit/", Name: "listAudit", Group: "Operations",
+			About:  "Lists what people did, with who and why, as a chain of hashes: of one merchant, of one blockchain, or of the service.",
+			Policy: operate, Status: http.StatusOK, Errors: []Failure{invalidRequest, invalidCurrency, notFound}, do: endpoint(h.listAudit),
+		},
 		post("halts/", "setHalt", "Halts what is sent, everywhere or of one blockchain, currency or tenant, or lifts that again.", endpoint(h.setHalt)),
 		post("transactions/{id}/speed-up/", "speedUpTransaction", "Replaces a transaction now by one with a higher fee.", endpoint(h.speedUp)),
 		post("transactions/{id}/cancel/", "cancelTransaction", "Has the nonce or the coins of a transaction go back to ourselves.", endpoint(h.cancelTransaction)),

@@ -41,6 +41,22 @@ func TestFT06_OperationsOfAGlobalAdministrator(t *testing.T) {
 	require.Equal(t, []any{"ETH", nil, nil, false, "a look", app.id}, []any{one["blockchain"], one["currency"], one["tenant"], one["everywhere"], one["reason"], one["by"]})
 	post(http.StatusOK, halts, map[string]any{"action": "lift", "blockchain": "ETH", "reason": "looked"})
 
+	const log = "/manage/operations/audit/"
+	w.ok(http.StatusForbidden, "GET", log, nil)
+	w.ok(http.StatusBadRequest, "GET", log+"?after=-1", nil, global)
+	w.ok(http.StatusBadRequest, "GET", log+"?blockchain=NONE", nil, global)
+	w.ok(http.StatusBadRequest, "GET", log+"?blockchain=ETH&for_tenant="+w.tenant, nil, global)
+	w.ok(http.StatusNotFound, "GET", log+"?for_tenant="+w.tenant+"x", nil, global)
+	require.Empty(t, w.ok(http.StatusOK, "GET", log+"?for_tenant="+w.tenant, nil, global).Body["entries"])
+	page := w.ok(http.StatusOK, "GET", log+"?blockchain=ETH&limit=1", nil, global).Body
+	first := page["entries"].([]any)[0].(map[string]any)
+	require.Equal(t, []any{json.Number("1"), "halt", "a look", app.id, "ETH", nil, "", json.Number("1"), a.Body["audit_id"]},
+		[]any{first["number"], first["operation"], first["reason"], first["by"], first["blockchain"], first["tenant"], first["previous_hash"], page["next"], first["audit_id"]})
+	page = w.ok(http.StatusOK, "GET", log+"?blockchain=ETH&after=1", nil, global).Body
+	second := page["entries"].([]any)[0].(map[string]any)
+	require.Equal(t, []any{json.Number("2"), "lift", first["hash"]}, []any{second["number"], second["operation"], second["previous_hash"]})
+	require.Empty(t, w.ok(http.StatusOK, "GET", log+"?blockchain=ETH&after=2", nil, global).Body["entries"])
+
 	made := w.ok(http.StatusCreated, "POST", "/withdrawal/", map[string]any{
 		"amount": "0.01", "currency": "ETH", "address": string(w.chains["ETH"].Customer("supplier")),
 	})

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
 )
 
 // onNetwork is the flag of commands about an object of one network.
@@ -139,22 +141,67 @@ func (c commands) operations() *cli.Command {
 			}
 			var out records
 			for _, o := range all {
-				out = append(out, record{
-					{"id", o.ID},
-					{"at", o.At},
-					{"kind", string(o.Kind)},
-					{"by", o.By},
-					{"reason", o.Reason},
-					{"network", string(o.Network)},
-					{"tenant", o.Tenant},
-					{"object", o.Object},
-					{"before", o.Before},
-					{"after", o.After},
-				})
+				out = append(out, shownOperation(&o))
 			}
 			return s.list(out)
 		},
 	})
+}
+
+func (c commands) audit() *cli.Command {
+	return c.leaf(leaf{
+		name: "audit", usage: "List an audit log by number: that of the service, of a tenant or of a network.",
+		about: "Entries follow from each other by their hashes: verify names what was edited, deleted or moved.",
+		flags: []cli.Flag{
+			&cli.StringFlag{Name: "tenant", Usage: "id of a tenant"}, &cli.StringFlag{Name: "network", Usage: "code of a network"},
+			&cli.Int64Flag{Name: "after", Usage: "number of the entry before the first"}, &cli.IntFlag{Name: "limit", Usage: "how many", Value: pageSize},
+		},
+		do: func(ctx context.Context, s *session) error {
+			tenant, n, limit := s.cmd.String("tenant"), chain.Network(s.cmd.String("network")), s.cmd.Int("limit")
+			p := storage.System
+			switch {
+			case limit < 1 || limit > 1000 || s.cmd.Int64("after") < 0:
+				return errors.New("-limit must be 1 to 1000, and -after not below 0")
+			case tenant != "" && n != "":
+				return errors.New("-tenant and -network name two logs: give one of them")
+			case tenant != "":
+				if _, err := s.App.Wallets.Tenant(ctx, tenant); err != nil {
+					return err
+				}
+				p = storage.Tenant(tenant)
+			case n != "":
+				if err := s.known(n); err != nil {
+					return err
+				}
+				p = storage.Network(string(n))
+			}
+			all, err := s.App.Operate.AuditLog(ctx, p, s.cmd.Int64("after"), limit)
+			if err != nil {
+				return err
+			}
+			var out records
+			for _, o := range all {
+				out = append(out, append(record{{"number", o.Number}}, append(shownOperation(&o), field{"previous", hex.EncodeToString(o.Previous)}, field{"hash", hex.EncodeToString(o.Hash)})...))
+			}
+			return s.list(out)
+		},
+	})
+}
+
+// shownOperation is an operation in a list.
+func shownOperation(o *cryptopay.Operation) record {
+	return record{
+		{"id", o.ID},
+		{"at", o.At},
+		{"kind", string(o.Kind)},
+		{"by", o.By},
+		{"reason", o.Reason},
+		{"network", string(o.Network)},
+		{"tenant", o.Tenant},
+		{"object", o.Object},
+		{"before", o.Before},
+		{"after", o.After},
+	}
 }
 
 func (c commands) networks() *cli.Command {

@@ -109,7 +109,7 @@ func newDesk(t testing.TB, configure ...func(*cryptopay.Config)) *desk {
 	d.app, err = cryptopay.New(cfg)
 	require.NoError(t, err)
 	require.NoError(t, d.app.Open(ctx, tables()...))
-	d.auth, err = auth.New(auth.Config{Store: store, Key: bytes.Repeat([]byte{8}, 32), Now: d.clock.Now, NewID: d.app.Config().NewID, Random: random})
+	d.auth, err = auth.New(auth.Config{Store: store, Key: bytes.Repeat([]byte{8}, 32), Now: d.clock.Now, NewID: d.app.Config().NewID, Random: random, Audit: d.app.Audit})
 	require.NoError(t, err)
 	name := "shop"
 	tenant, err := d.app.Wallets.CreateTenant(ctx, wallet.NewTenant{ID: "shop", Settings: wallet.Settings{Name: &name}})
@@ -501,6 +501,29 @@ func TestHouse(t *testing.T) {
 		kept = append(kept, o["kind"])
 	}
 	require.Equal(t, []any{"adjust", "ask_adjustment", "pay_out_fees"}, kept)
+	require.Contains(t, d.ok("verify"), "true")
+}
+
+// An audit log is listed by number, in pages: the system's has credentials with who and why.
+func TestAudit(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	require.Empty(t, parsed[list](d, "audit"))
+	d.because(false, "keys", "create", "-tenant", "shop", "-name", "till")
+	d.because(true, "halt", "-network", "ETH")
+	d.because(true, "halt", "-all")
+	all := parsed[list](d, "audit")
+	require.Len(t, all, 2)
+	require.Equal(t, []any{1.0, "create_api_key", "ann", "ticket 42", "shop", ""}, []any{all[0]["number"], all[0]["kind"], all[0]["by"], all[0]["reason"], all[0]["tenant"], all[0]["previous"]})
+	require.Equal(t, []any{2.0, "halt", all[0]["hash"]}, []any{all[1]["number"], all[1]["kind"], all[1]["previous"]})
+	require.Equal(t, all[1:], parsed[list](d, "audit", "-after", "1"))
+	require.Equal(t, all[:1], parsed[list](d, "audit", "-limit", "1"))
+	require.Len(t, parsed[list](d, "audit", "-network", "ETH"), 2)
+	require.Empty(t, parsed[list](d, "audit", "-tenant", "shop"))
+	for _, wrong := range [][]string{{"-tenant", "shop", "-network", "ETH"}, {"-tenant", "none"}, {"-network", "Ethereum"}, {"-limit", "0"}, {"-after", "-1"}} {
+		_, _, err := d.run(append([]string{"audit"}, wrong...)...)
+		require.Error(t, err, wrong)
+	}
 	require.Contains(t, d.ok("verify"), "true")
 }
 

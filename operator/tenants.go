@@ -241,7 +241,7 @@ func (c commands) applications() *cli.Command {
 				if err != nil {
 					return err
 				}
-				a, secret, err := s.Auth.CreateApp(ctx, auth.NewApp{Tenant: tenant, Name: name, Scopes: s.cmd.StringSlice("scopes"), Role: auth.Role(s.cmd.String("role"))})
+				a, secret, err := s.Auth.CreateApp(ctx, auth.NewApp{Tenant: tenant, Name: name, Scopes: s.cmd.StringSlice("scopes"), Role: auth.Role(s.cmd.String("role")), By: s.who()})
 				if err != nil {
 					return err
 				}
@@ -263,7 +263,7 @@ func (c commands) applications() *cli.Command {
 				if err != nil {
 					return fmt.Errorf("ID must be a number, as `applications list` shows it: not %q", s.cmd.Args().First())
 				}
-				if err := s.Auth.DeleteApp(ctx, tenant, id); err != nil {
+				if err := s.Auth.DeleteApp(ctx, tenant, id, s.who()); err != nil {
 					return err
 				}
 				s.did(ctx, tenant, s.cmd.Args().First())
@@ -272,6 +272,9 @@ func (c commands) applications() *cli.Command {
 		}),
 	)
 }
+
+// who is who runs a command, as credentials record it.
+func (s *session) who() auth.By { return auth.By{Name: s.call.By, Reason: s.call.Reason} }
 
 func (c commands) keys() *cli.Command {
 	show := func(k auth.APIKey) record {
@@ -300,7 +303,7 @@ func (c commands) keys() *cli.Command {
 				if err != nil {
 					return err
 				}
-				k, secret, err := s.Auth.CreateKey(ctx, auth.NewKey{Tenant: tenant, Name: name, Scopes: s.cmd.StringSlice("scopes"), Role: auth.Role(s.cmd.String("role"))})
+				k, secret, err := s.Auth.CreateKey(ctx, auth.NewKey{Tenant: tenant, Name: name, Scopes: s.cmd.StringSlice("scopes"), Role: auth.Role(s.cmd.String("role")), By: s.who()})
 				if err != nil {
 					return err
 				}
@@ -319,7 +322,7 @@ func (c commands) keys() *cli.Command {
 					return err
 				}
 				id := s.cmd.Args().First()
-				if err := s.Auth.DeleteKey(ctx, tenant, id); err != nil {
+				if err := s.Auth.DeleteKey(ctx, tenant, id, s.who()); err != nil {
 					return err
 				}
 				s.did(ctx, tenant, id)

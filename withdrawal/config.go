@@ -11,6 +11,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/mandate"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
+	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -153,6 +154,9 @@ type Config struct {
 	// Mandates makes the mandate of each new withdrawal, and checks it before money
 	// moves. Defaults to none: nothing is made, and nothing is asked for.
 	Mandates Mandates
+	// Audit records each person's decision in its Change. Defaults to none: it is kept with the
+	// withdrawal alone.
+	Audit audit.Record
 	// Rates converts price_amount. It is believed as it is: a *rates.Guarded lets no
 	// impossible price through. Defaults to none: such requests are refused.
 	Rates rates.Rates

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/internal/person"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -311,9 +312,26 @@ func (s *Service) decideBy(m *move, d Decision) error {
 	if err := s.sealDecision(&m.w, n); err != nil {
 		return err
 	}
+	kind := audit.Approve
+	if d.Answer == AnswerRefused {
+		kind = audit.Refuse
+	}
+	m.act = &audit.Act{Kind: kind, By: d.By, Reason: d.Reason, Tenant: m.w.Tenant, Object: m.w.ID, After: decision{
+		Amount: m.c.Decimal(m.w.Requested).String(), Currency: m.w.Currency, Address: m.w.Address, Memo: m.w.Memo, Roles: d.Roles, RequestedBy: m.w.RequestedBy,
+	}}
 	e, err := decided(&m.w, &d, m.now)
 	m.told = append(m.told, e)
 	return err
+}
+
+// decision is what a person decides about, as the record of it shows it.
+type decision struct {
+	Amount      string   `json:"amount"`
+	Currency    string   `json:"currency"`
+	Address     string   `json:"address"`
+	Memo        string   `json:"memo,omitempty"`
+	Roles       []string `json:"roles,omitempty"`
+	RequestedBy string   `json:"requested_by,omitempty"`
 }
 
 // sealDecision makes the seal of the nth decision.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/tally"
@@ -37,6 +38,7 @@ type move struct {
 	count    []storage.Count // of another withdrawal
 	require  []storage.Guard // rows that the decision relied on
 	notices  []Notice
+	act      *audit.Act // of the person who decides
 }
 
 // step takes the withdrawal to a status by a trigger: the table must allow it.
@@ -174,7 +176,10 @@ func (s *Service) change(ctx context.Context, p storage.Partition, m *move, row 
 			return storage.Change{}, err
 		}
 	}
-	return c, s.waits(ctx, p, m, &c)
+	if err := s.waits(ctx, p, m, &c); err != nil || m.act == nil || s.c.Audit == nil {
+		return c, err
+	}
+	return c, s.c.Audit(ctx, &c, *m.act)
 }
 
 // contradicted is the error of rows that contradict each other, nil where the withdrawal was

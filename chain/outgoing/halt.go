@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -78,9 +79,10 @@ type HaltEdit struct {
 	Edit      func([]Halt) []Halt
 }
 
-// SetHalts changes the halts of a partition and adds the operation that does so, in one
-// Change. edit returns the halts as they are to be; they are stored oldest first.
-func SetHalts(ctx context.Context, store storage.Store, p storage.Partition, id string, op Operation, edit func([]Halt) []Halt) error {
+// SetHalts changes the halts of a partition and adds the operation that does so, also to the
+// audit log of the partition, in one Change. edit returns the halts as they are to be; they are
+// stored oldest first.
+func SetHalts(ctx context.Context, store storage.Store, log *audit.Chain, p storage.Partition, id string, op Operation, edit func([]Halt) []Halt) error {
 	return storage.Decide(ctx, store, func(ctx context.Context) (storage.Change, error) {
 		if _, _, done, err := Operations.One(ctx, store, p, id); done || err != nil {
 			return storage.Change{}, err
@@ -89,7 +91,11 @@ func SetHalts(ctx context.Context, store storage.Store, p storage.Partition, id 
 		if err != nil {
 			return storage.Change{}, err
 		}
-		return EditHalts(p, row, stored, HaltEdit{id, op, edit})
+		c, err := EditHalts(p, row, stored, HaltEdit{id, op, edit})
+		if err == nil {
+			err = Audited(ctx, store, log, &c)
+		}
+		return c, err
 	})
 }
 

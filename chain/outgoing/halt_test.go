@@ -18,7 +18,7 @@ import (
 func (w *world) setHalts(edit func([]outgoing.Halt) []outgoing.Halt) {
 	w.t.Helper()
 	w.ops++
-	err := outgoing.SetHalts(w.ctx, w.store, storage.Network(w.gas), fmt.Sprint("op", w.ops), outgoing.Operation{By: "ann", Reason: "a look", At: w.clock()}, edit)
+	err := outgoing.SetHalts(w.ctx, w.store, nil, storage.Network(w.gas), fmt.Sprint("op", w.ops), outgoing.Operation{By: "ann", Reason: "a look", At: w.clock()}, edit)
 	require.NoError(w.t, err)
 }
 

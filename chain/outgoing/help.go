@@ -282,11 +282,15 @@ func (n *Sender) FillNonce(ctx context.Context, like chain.Intent, nonce int64, 
 	if by == nil {
 		return nil
 	}
-	c := storage.Change{ID: changeID("help/"+by.ID, ""), Partition: n.part}
-	if c.Put, c.Tell, err = by.Rows(Nonce{like.From, row.Next, at}, nonce); err != nil {
-		return err
-	}
-	if err := storage.CommitOne(ctx, n.Store, c); err != nil {
+	err = storage.Decide(ctx, n.Store, func(ctx context.Context) (storage.Change, error) {
+		if _, _, done, err := Operations.One(ctx, n.Store, n.part, by.ID); err != nil || done {
+			return storage.Change{}, err
+		}
+		c := storage.Change{ID: changeID("help/"+by.ID, ""), Partition: n.part}
+		c.Put, c.Tell, err = by.Rows(Nonce{like.From, row.Next, at}, nonce)
+		return c, err
+	})
+	if err != nil {
 		return err
 	}
 	stuck := &claimedIntent{id: by.ID, v: record(like, n.Now())}

@@ -255,7 +255,7 @@ func TestFT04_HaltKeepsMergesBack(t *testing.T) {
 	require.Equal(t, map[outgoing.State]int{outgoing.Queued: 2}, w.merges())
 	halts := func(h ...outgoing.Halt) {
 		w.ops++
-		require.NoError(t, outgoing.SetHalts(w.ctx, w.store, storage.Network("BTC"), fmt.Sprint("op ", w.ops), outgoing.Operation{At: w.clock()},
+		require.NoError(t, outgoing.SetHalts(w.ctx, w.store, nil, storage.Network("BTC"), fmt.Sprint("op ", w.ops), outgoing.Operation{At: w.clock()},
 			func([]outgoing.Halt) []outgoing.Halt { return h }))
 	}
 	halts(outgoing.Halt{Scope: outgoing.Scope{Tenant: "t1"}, Reason: "looked at", Since: w.clock()})

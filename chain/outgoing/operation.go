@@ -1,10 +1,13 @@
 package outgoing
 
 import (
+	"context"
 	"encoding/json"
+	"strconv"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -24,6 +27,11 @@ type Operation struct {
 	// too.
 	Copied bool      `db:"copied"`
 	At     time.Time `db:"at"`
+	// Number is its place in the audit log of its partition, from 1; 0 = a version before the
+	// log wrote it. Hash covers all of it and Previous, the Hash of the one before.
+	Number   int64  `db:"number"`
+	Previous []byte `db:"previous"`
+	Hash     []byte `db:"hash"`
 }
 
 // OperationKind says which call an Operation records.
@@ -65,7 +73,7 @@ const (
 
 // Operations is the table of operators' interventions, in the partition of what they are
 // about.
-var Operations = storage.NewTable[Operation]("operations", storage.Across("at"))
+var Operations = storage.NewTable[Operation]("operations", storage.Across("at"), storage.Index("number"))
 
 // describe is a value as an Operation shows it.
 func describe(v any) string {
@@ -80,26 +88,80 @@ func describe(v any) string {
 type Recorded struct {
 	ID string
 	Op Operation
+	// Part is the partition of that Change, and Audit adds the Operation to its audit log. Nil:
+	// it is in no log. No other new Operation is in the same Change.
+	Part  storage.Partition
+	Audit func(c *storage.Change) error
 }
 
-// Rows is the record and its event. before and after describe what the call changes. A nil
-// Recorded has none.
+// Rows is the record, its place in the audit log, and its event. before and after describe what
+// the call changes. A nil Recorded has none. Call it in the decision that it is of, each time
+// it is made.
 func (r *Recorded) Rows(before, after any) ([]storage.Row, []storage.Event, error) {
 	if r == nil {
 		return nil, nil, nil
 	}
-	op := r.Op
-	op.Before, op.After = describe(before), describe(after)
-	e, err := op.told(r.ID)
-	return []storage.Row{Operations.Row(r.ID, 0, time.Time{}, op)}, []storage.Event{e}, err
+	return r.rows(describe(before), describe(after))
 }
 
-// Add adds the record and its event to a Change. before and after say in words what the call
-// changes.
-func (r *Recorded) Add(c *storage.Change, before, after string) error {
+func (r *Recorded) rows(before, after string) ([]storage.Row, []storage.Event, error) {
 	op := r.Op
 	op.Before, op.After = before, after
 	e, err := op.told(r.ID)
-	c.Put, c.Tell = append(c.Put, Operations.Row(r.ID, 0, time.Time{}, op)), append(c.Tell, e)
+	c := storage.Change{Partition: r.Part, Put: []storage.Row{Operations.Row(r.ID, 0, time.Time{}, op)}}
+	if err == nil && r.Audit != nil {
+		err = r.Audit(&c)
+	}
+	return c.Put, []storage.Event{e}, err
+}
+
+// Add adds the record, its place in the audit log, and its event to a Change. before and after
+// say in words what the call changes.
+func (r *Recorded) Add(c *storage.Change, before, after string) error {
+	rows, events, err := r.rows(before, after)
+	c.Put, c.Tell = append(c.Put, rows...), append(c.Tell, events...)
 	return err
+}
+
+// AuditChain is the audit log of a store's operations.
+func AuditChain(keys ...[]byte) *audit.Chain {
+	return &audit.Chain{Keys: keys, Table: Operations.Table, Read: func(r storage.Row) (audit.Link, []string) {
+		op := Operations.Value(r)
+		return audit.Link{Number: op.Number, Previous: op.Previous, Hash: op.Hash}, op.texts(r.ID)
+	}}
+}
+
+// texts are what the hash of an Operation covers.
+func (op *Operation) texts(id string) []string {
+	return []string{
+		id, string(op.Kind), op.By, op.Reason, string(op.Network), op.Tenant, op.Object, op.Before, op.After,
+		strconv.FormatBool(op.Copied), strconv.FormatInt(storage.Micros(op.At), 10),
+	}
+}
+
+// Audited adds the new Operations of a Change to the audit log of its partition. Call it in the
+// decision that makes the Change, each time it is made. A nil chain is no log.
+func Audited(ctx context.Context, s storage.Store, chain *audit.Chain, c *storage.Change) error {
+	var at []int
+	var contents [][]string
+	for i := range c.Put {
+		if r := &c.Put[i]; chain != nil && r.Table == Operations.Table && r.Version == 0 {
+			op := Operations.Value(*r)
+			at, contents = append(at, i), append(contents, op.texts(r.ID))
+		}
+	}
+	if len(at) == 0 {
+		return nil
+	}
+	links, head, err := chain.Next(ctx, s, c.Partition, contents...)
+	if err != nil {
+		return err
+	}
+	for i, n := range at {
+		op := Operations.Value(c.Put[n])
+		op.Number, op.Previous, op.Hash = links[i].Number, links[i].Previous, links[i].Hash
+		c.Put[n] = Operations.Row(c.Put[n].ID, 0, c.Put[n].Due, op)
+	}
+	c.Put = append(c.Put, head)
+	return nil
 }

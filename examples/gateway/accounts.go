@@ -12,6 +12,9 @@ import (
 	"github.com/cryptopay-go/cryptopay/wallet"
 )
 
+// bySettings makes what the settings list.
+var bySettings = auth.By{Name: "settings", Reason: "the settings of the gateway list it"}
+
 // tenantID is the merchant of this program where no settings file lists others.
 const tenantID = "merchant"
 
@@ -19,7 +22,7 @@ const tenantID = "merchant"
 func (g *gateway) authenticate(_ context.Context, ring keyring) (err error) {
 	g.auth, err = auth.New(auth.Config{
 		Store: g.store, Keys: ring.of(forCredentials), Now: g.world.clock.Now, NewID: g.app.Config().NewID, Random: random,
-		Unsealed: g.app.Unsealed, Log: g.log,
+		Unsealed: g.app.Unsealed, Audit: g.app.Audit, Log: g.log,
 	})
 	return err
 }
@@ -134,7 +137,7 @@ func (g *gateway) reseal(ctx context.Context, ring keyring) error {
 func (g *gateway) application(ctx context.Context) error {
 	made := auth.NewApp{
 		Tenant: tenantID, Name: "bootstrap", Scopes: []auth.Scope{auth.Read, auth.Write, auth.Admin}, Role: auth.TenantAdmin,
-		ClientID: g.s.clientID, ClientSecret: g.s.clientSecret,
+		ClientID: g.s.clientID, ClientSecret: g.s.clientSecret, By: bySettings,
 	}
 	if g.s.clientID == "" {
 		apps, err := g.auth.Apps(ctx, tenantID)
@@ -174,7 +177,7 @@ func (g *gateway) apiKey(ctx context.Context) error {
 	if _, err := g.auth.CheckKey(ctx, g.s.apiKey); err == nil || !errors.Is(err, auth.ErrToken) {
 		return err
 	}
-	_, _, err := g.auth.CreateKey(ctx, auth.NewKey{Tenant: tenantID, Name: "bootstrap", Key: g.s.apiKey})
+	_, _, err := g.auth.CreateKey(ctx, auth.NewKey{Tenant: tenantID, Name: "bootstrap", Key: g.s.apiKey, By: bySettings})
 	if errors.Is(err, auth.ErrExists) {
 		return nil // a process that starts beside this one made it meanwhile
 	}

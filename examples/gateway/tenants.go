@@ -245,7 +245,7 @@ func (g *gateway) ensureApp(ctx context.Context, tenant string, c credential) er
 		}
 		return nil
 	}
-	_, _, err = g.auth.CreateApp(ctx, auth.NewApp{Tenant: tenant, Name: c.name, Scopes: c.scopes, Role: c.role, ClientID: c.id, ClientSecret: c.secret})
+	_, _, err = g.auth.CreateApp(ctx, auth.NewApp{Tenant: tenant, Name: c.name, Scopes: c.scopes, Role: c.role, ClientID: c.id, ClientSecret: c.secret, By: bySettings})
 	if errors.Is(err, auth.ErrExists) {
 		return nil // a process that starts beside this one made it meanwhile
 	}
@@ -260,7 +260,7 @@ func (g *gateway) ensureKey(ctx context.Context, tenant string, c credential) er
 	case err == nil || !errors.Is(err, auth.ErrToken):
 		return err
 	}
-	_, _, err = g.auth.CreateKey(ctx, auth.NewKey{Tenant: tenant, Name: c.name, Scopes: c.scopes, Role: c.role, Key: c.secret})
+	_, _, err = g.auth.CreateKey(ctx, auth.NewKey{Tenant: tenant, Name: c.name, Scopes: c.scopes, Role: c.role, Key: c.secret, By: bySettings})
 	if errors.Is(err, auth.ErrExists) {
 		return nil
 	}

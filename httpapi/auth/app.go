@@ -11,6 +11,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -42,7 +43,13 @@ type NewApp struct {
 	// repeat. A secret that was chosen before that was asked for still works.
 	ClientID     string
 	ClientSecret string
+	// By makes it, for the audit log.
+	By By
 }
+
+// By says who makes or deletes a credential, and why, for the audit log: see Config.Audit. Name
+// defaults to "host".
+type By struct{ Name, Reason string }
 
 // application is the row of an App; its id is the client id.
 type application struct {
@@ -109,7 +116,7 @@ func (s *Service) CreateApp(ctx context.Context, n NewApp) (App, string, error) 
 	}
 	s.creating.Lock()
 	defer s.creating.Unlock()
-	app, err := s.insertApp(ctx, n.ClientID, application{
+	app, err := s.insertApp(ctx, n.ClientID, n.By, application{
 		Tenant: n.Tenant, Name: n.Name, Scopes: joinScopes(n.Scopes), Role: string(n.Role), Made: !given,
 		SecretHash: s.mac(forSecret, n.ClientID, n.ClientSecret), Masked: masked(n.ClientSecret, !given),
 	})
@@ -120,7 +127,7 @@ func (s *Service) CreateApp(ctx context.Context, n NewApp) (App, string, error) 
 }
 
 // insertApp gives the application the next number.
-func (s *Service) insertApp(ctx context.Context, id string, a application) (App, error) {
+func (s *Service) insertApp(ctx context.Context, id string, by By, a application) (App, error) {
 	again := false
 	err := storage.Decide(ctx, s.store, func(ctx context.Context) (storage.Change, error) {
 		there, _, taken, err := applications.One(ctx, s.store, storage.System, id)
@@ -143,10 +150,11 @@ func (s *Service) insertApp(ctx context.Context, id string, a application) (App,
 		if err != nil {
 			return storage.Change{}, err
 		}
-		return storage.Change{ID: s.newID(), Partition: storage.System, Put: []storage.Row{
+		c := storage.Change{ID: s.newID(), Partition: storage.System, Put: []storage.Row{
 			made,
 			sequences.Row(sequenceID, row.Version, time.Time{}, sequence{Last: a.Number}),
-		}}, nil
+		}}
+		return c, s.record(ctx, &c, audit.CreateApp, by, a.Tenant, id, nil, a.shown())
 	})
 	return a.app(id), err
 }
@@ -166,9 +174,11 @@ func (s *Service) AppByClient(ctx context.Context, client string) (App, bool, er
 }
 
 // DeleteApp deletes a tenant's application. From then on its credentials and all
-// tokens issued to it are void, in every process. ErrNotFound.
-func (s *Service) DeleteApp(ctx context.Context, tenant string, id int64) error {
-	return remove(ctx, s, applications, tenant, storage.Cond{Column: "number", Op: storage.Eq, Value: id})
+// tokens issued to it are void, in every process. by is for the audit log. ErrNotFound.
+func (s *Service) DeleteApp(ctx context.Context, tenant string, id int64, by ...By) error {
+	return remove(ctx, s, applications, tenant, storage.Cond{Column: "number", Op: storage.Eq, Value: id}, func(c *storage.Change, r storage.Row) error {
+		return s.record(ctx, c, audit.DeleteApp, first(by), tenant, r.ID, applications.Value(r).shown(), nil)
+	})
 }
 
 // authenticate finds the application that client credentials are of. Whether the

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -29,6 +30,8 @@ type NewKey struct {
 	// characters of printable ASCII that do not repeat. A key that was chosen before
 	// that was asked for still works.
 	Key string
+	// By makes it, for the audit log.
+	By By
 }
 
 // apiKey is the row of an APIKey; its id is the key's hash.
@@ -75,12 +78,25 @@ func (s *Service) CreateKey(ctx context.Context, n NewKey) (APIKey, string, erro
 	if err != nil {
 		return APIKey{}, "", err
 	}
-	c := storage.Change{ID: s.newID(), Partition: storage.System, Put: []storage.Row{row}}
-	for _, id := range s.olderIDs(forKey, n.Key) {
-		c.Require = append(c.Require, apiKeys.Guard(id, 0))
-	}
-	err = storage.CommitOne(ctx, s.store, c)
-	if taken := new(storage.DuplicateError); errors.Is(err, storage.ErrConflict) || errors.As(err, &taken) {
+	ids, change := append([]string{row.ID}, s.olderIDs(forKey, n.Key)...), s.newID()
+	err = storage.Decide(ctx, s.store, func(ctx context.Context) (storage.Change, error) {
+		there, err := s.store.Rows(ctx, apiKeys.Table, storage.Keys(storage.System, ids...)...)
+		if err == nil && len(there) == 1 && there[0].Change == change {
+			return storage.Change{}, nil // this call committed it, though the answer was lost
+		}
+		if err == nil && len(there) > 0 {
+			err = ErrExists
+		}
+		if err != nil {
+			return storage.Change{}, err
+		}
+		c := storage.Change{ID: change, Partition: storage.System, Put: []storage.Row{row}}
+		for _, id := range ids[1:] {
+			c.Require = append(c.Require, apiKeys.Guard(id, 0))
+		}
+		return c, s.record(ctx, &c, audit.CreateKey, n.By, k.Tenant, k.KeyID, nil, k.shown())
+	})
+	if taken := new(storage.DuplicateError); errors.As(err, &taken) {
 		err = ErrExists
 	}
 	if err != nil {
@@ -94,12 +110,15 @@ func (s *Service) Keys(ctx context.Context, tenant string) ([]APIKey, error) {
 	return list(ctx, s.store, apiKeys, tenant, "created_at", func(_ string, k apiKey) APIKey { return k.key() })
 }
 
-// DeleteKey makes a tenant's API key void, in every process at once. ErrNotFound.
-func (s *Service) DeleteKey(ctx context.Context, tenant, id string) error {
+// DeleteKey makes a tenant's API key void, in every process at once. by is for the audit log.
+// ErrNotFound.
+func (s *Service) DeleteKey(ctx context.Context, tenant, id string, by ...By) error {
 	if !storage.ValidText(id) {
 		return ErrNotFound
 	}
-	return remove(ctx, s, apiKeys, tenant, storage.Cond{Column: "key_id", Op: storage.Eq, Value: id})
+	return remove(ctx, s, apiKeys, tenant, storage.Cond{Column: "key_id", Op: storage.Eq, Value: id}, func(c *storage.Change, r storage.Row) error {
+		return s.record(ctx, c, audit.DeleteKey, first(by), tenant, id, apiKeys.Value(r).shown(), nil)
+	})
 }
 
 // CheckKey says who an API key stands for. *TokenError (ErrToken) where for nobody;

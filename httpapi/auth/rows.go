@@ -29,8 +29,9 @@ func list[T, V any](ctx context.Context, s storage.Store, t storage.TableOf[T], 
 	}
 }
 
-// remove drops the one row of a tenant that the condition selects. ErrNotFound.
-func remove[T any](ctx context.Context, s *Service, t storage.TableOf[T], tenant string, which storage.Cond) error {
+// remove drops the one row of a tenant that the condition selects, and has the Change record
+// that. ErrNotFound.
+func remove[T any](ctx context.Context, s *Service, t storage.TableOf[T], tenant string, which storage.Cond, record func(*storage.Change, storage.Row) error) error {
 	return storage.Decide(ctx, s.store, func(ctx context.Context) (storage.Change, error) {
 		rows, err := s.store.Find(ctx, storage.Query{
 			Table: t.Table, Partition: storage.System, Limit: 1,
@@ -42,6 +43,7 @@ func remove[T any](ctx context.Context, s *Service, t storage.TableOf[T], tenant
 		if err != nil {
 			return storage.Change{}, err
 		}
-		return storage.Change{ID: s.newID(), Partition: storage.System, Drop: rows}, nil
+		c := storage.Change{ID: s.newID(), Partition: storage.System, Drop: rows}
+		return c, record(&c, rows[0])
 	})
 }

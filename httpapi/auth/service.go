@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -38,6 +39,9 @@ type Config struct {
 	// versions before seals: App.Unsealed. Set it before an upgrade from such a version.
 	// Defaults to never.
 	Unsealed func(ctx context.Context) (bool, error)
+	// Audit records each application and API key that is made or deleted in its Change:
+	// App.Audit of the App over the same Store. Defaults to none.
+	Audit audit.Record
 	// Log hears of credentials that were edited in the database. Defaults to discarding.
 	Log *slog.Logger
 }
@@ -53,6 +57,7 @@ type Service struct {
 	nobody []byte          // what the secrets of unknown clients are compared with
 
 	unsealed func(ctx context.Context) (bool, error)
+	audit    audit.Record
 	log      *slog.Logger
 
 	random  sync.Mutex
@@ -89,7 +94,7 @@ func New(c Config) (*Service, error) {
 	}
 	s := &Service{
 		store: storage.Joined(c.Store), clock: c.Now, newID: c.NewID, life: c.TokenLife, source: c.Random,
-		keyed: keyed, unsealed: c.Unsealed, log: c.Log,
+		keyed: keyed, unsealed: c.Unsealed, audit: c.Audit, log: c.Log,
 	}
 	if s.unsealed == nil {
 		s.unsealed = func(context.Context) (bool, error) { return false, nil }

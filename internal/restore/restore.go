@@ -101,7 +101,7 @@ func (s *Steps) Begin(ctx context.Context, c cryptopay.Call) (Restore, error) {
 		if err != nil {
 			return r, err
 		}
-		by := &outgoing.Recorded{ID: id, Op: s.record(OpBegin, c)}
+		by := s.under(ctx, storage.System, id, OpBegin, c)
 		change := storage.Change{ID: id + "/" + s.cfg.NewID(), Partition: storage.System}
 		if err := by.Add(&change, "", string(noted)); err != nil {
 			return r, err
@@ -177,13 +177,9 @@ func (s *Steps) Withhold(ctx context.Context, n chain.Network, tenant string, co
 	if taken, err = s.App.Addresses.Withhold(ctx, n, tenant, upTo); err != nil {
 		return taken, err
 	}
-	by := &outgoing.Recorded{ID: withheld(&r, n, upTo), Op: s.record(OpWithhold, c)}
+	by := s.under(ctx, storage.Network(string(n)), withheld(&r, n, upTo), OpWithhold, c)
 	by.Op.Network, by.Op.Tenant, by.Op.Object = n, tenant, fmt.Sprintf("addresses up to place %d", upTo)
-	change := storage.Change{ID: by.ID, Partition: storage.Network(string(n))}
-	if err := by.Add(&change, "", fmt.Sprintf("%d addresses", taken)); err != nil {
-		return taken, err
-	}
-	if err := storage.CommitOne(ctx, s.cfg.Store, change); err != nil && !errors.Is(err, storage.ErrConflict) { // that is: noted before
+	if err := s.note(ctx, by, by.ID, "", fmt.Sprintf("%d addresses", taken)); err != nil {
 		return taken, err
 	}
 	s.done(ctx, by)
@@ -272,13 +268,9 @@ func (s *Steps) End(ctx context.Context, despite bool, c cryptopay.Call) (e Endi
 	if _, err := s.App.Operate.Lift(ctx, cryptopay.HaltScope{}, c); err != nil {
 		return e, err
 	}
-	by := &outgoing.Recorded{ID: fmt.Sprint(restoreEnded, number), Op: s.record(OpEnd, c)}
+	by := s.under(ctx, storage.System, fmt.Sprint(restoreEnded, number), OpEnd, c)
 	by.Op.Object = r.ID
-	change := storage.Change{ID: by.ID, Partition: storage.System}
-	if err := by.Add(&change, "", fmt.Sprintf("%d things left", len(e.Left))); err != nil {
-		return e, err
-	}
-	if err := storage.CommitOne(ctx, s.cfg.Store, change); err != nil {
+	if err := s.note(ctx, by, by.ID, "", fmt.Sprintf("%d things left", len(e.Left))); err != nil {
 		return e, err
 	}
 	s.done(ctx, by)

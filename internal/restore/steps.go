@@ -61,11 +61,28 @@ func (s *Steps) record(kind outgoing.OperationKind, c cryptopay.Call) outgoing.O
 	return outgoing.Operation{Kind: kind, By: c.By, Reason: c.Reason, At: s.cfg.Clock.Now()}
 }
 
-// recorded is the record of a call about an object.
-func (s *Steps) recorded(kind outgoing.OperationKind, n chain.Network, tenant, object string, c cryptopay.Call) *outgoing.Recorded {
-	op := s.record(kind, c)
-	op.Network, op.Tenant, op.Object = n, tenant, object
-	return &outgoing.Recorded{ID: s.cfg.NewID(), Op: op}
+// recorded is the record of a call about an object, in the partition of its Change.
+func (s *Steps) recorded(ctx context.Context, p storage.Partition, kind outgoing.OperationKind, n chain.Network, tenant, object string, c cryptopay.Call) *outgoing.Recorded {
+	by := s.under(ctx, p, s.cfg.NewID(), kind, c)
+	by.Op.Network, by.Op.Tenant, by.Op.Object = n, tenant, object
+	return by
+}
+
+// under is the record of a call under an id.
+func (s *Steps) under(ctx context.Context, p storage.Partition, id string, kind outgoing.OperationKind, c cryptopay.Call) *outgoing.Recorded {
+	return &outgoing.Recorded{ID: id, Op: s.record(kind, c), Part: p, Audit: func(c *storage.Change) error { return s.App.Audited(ctx, c) }}
+}
+
+// note writes the record of a call that changes no other row, once. change is the id of its Change.
+func (s *Steps) note(ctx context.Context, by *outgoing.Recorded, change, before, after string) error {
+	return storage.Decide(ctx, s.cfg.Store, func(ctx context.Context) (storage.Change, error) {
+		_, _, done, err := outgoing.Operations.One(ctx, s.cfg.Store, by.Part, by.ID)
+		if err != nil || done {
+			return storage.Change{}, err
+		}
+		c := storage.Change{ID: change, Partition: by.Part}
+		return c, by.Add(&c, before, after)
+	})
 }
 
 // done logs what was done.

@@ -368,7 +368,7 @@ func (s *Steps) Take(ctx context.Context, u Tx, b Bearer, c cryptopay.Call) erro
 		switch m := &u.Moves[i]; {
 		case m.Ours || m.Currency == "":
 		case m.Withdrawal != "" && (m.Status == withdrawal.Pending || m.Status == withdrawal.Completed):
-			by := s.recorded(OpTake, u.Network, m.Tenant, m.Withdrawal, c)
+			by := s.recorded(ctx, storage.Tenant(m.Tenant), OpTake, u.Network, m.Tenant, m.Withdrawal, c)
 			_, err = s.App.Withdrawals.Found(ctx, m.Tenant, m.Withdrawal, u.Tx, func(before, after withdrawal.Withdrawal) ([]storage.Row, []storage.Event, error) {
 				return by.Rows(statusOf(&before), statusOf(&after))
 			})
@@ -392,7 +392,7 @@ func (s *Steps) Take(ctx context.Context, u Tx, b Bearer, c cryptopay.Call) erro
 		if err != nil {
 			return storage.Change{}, err
 		}
-		by = &outgoing.Recorded{ID: takenID(u.Tx), Op: s.record(OpTake, c)}
+		by = s.under(ctx, storage.Network(string(u.Network)), takenID(u.Tx), OpTake, c)
 		by.Op.Network, by.Op.Tenant, by.Op.Object = u.Network, u.Tenant, u.Tx
 		change := storage.Change{ID: takenID(u.Tx), Partition: storage.Network(string(u.Network)), Put: rows}
 		return change, by.Add(&change, "unknown", "booked")
@@ -456,14 +456,10 @@ func (s *Steps) bearer(ctx context.Context, u *Tx, b Bearer) (Bearer, error) {
 // book it twice, and each tenant has a ledger of its own. The error says who was chosen before.
 func (s *Steps) choose(ctx context.Context, u *Tx, b Bearer, c cryptopay.Call) error {
 	p := storage.Network(string(u.Network))
-	by := &outgoing.Recorded{ID: takenID(u.Tx) + "/bearer", Op: s.record(OpTake, c)}
+	by := s.under(ctx, p, takenID(u.Tx)+"/bearer", OpTake, c)
 	by.Op.Network, by.Op.Tenant, by.Op.Object = u.Network, b.Tenant, u.Tx
 	bears := "wallet " + b.Wallet + " of " + b.Tenant
-	change := storage.Change{ID: by.ID + "/" + s.cfg.NewID(), Partition: p}
-	if err := by.Add(&change, "", bears); err != nil {
-		return err
-	}
-	if err := storage.CommitOne(ctx, s.cfg.Store, change); !errors.Is(err, storage.ErrConflict) {
+	if err := s.note(ctx, by, by.ID+"/"+s.cfg.NewID(), "", bears); err != nil {
 		return err
 	}
 	chosen, _, _, err := outgoing.Operations.One(ctx, s.cfg.Store, p, by.ID)
@@ -496,7 +492,7 @@ func (s *Steps) bookPaid(ctx context.Context, u *Tx, m *Move, b Bearer, c crypto
 		return err
 	}
 	id := "restored/" + string(u.Network) + "/" + u.Tx + "/" + strconv.Itoa(m.Ordinal)
-	by := s.recorded(OpTake, u.Network, b.Tenant, u.Tx, c)
+	by := s.recorded(ctx, storage.Tenant(b.Tenant), OpTake, u.Network, b.Tenant, u.Tx, c)
 	for has := amount; ; {
 		legs := []ledger.Leg{{Account: ledger.Chain(string(u.Network)), Asset: cur.Asset(), Delta: amount}}
 		if has > 0 {
@@ -506,13 +502,12 @@ func (s *Steps) bookPaid(ctx context.Context, u *Tx, m *Move, b Bearer, c crypto
 			legs = append(legs, ledger.Leg{Account: ledger.Receivable(b.Wallet), Asset: cur.Asset(), Delta: has - amount})
 		}
 		post := []ledger.Tx{{ID: id, Kind: ledger.KindAdjustment, Ref: u.Tx, At: s.cfg.Clock.Now(), Legs: legs}}
-		change := storage.Change{ID: id, Partition: storage.Tenant(b.Tenant), Post: post, Count: tally.Entries(post)}
 		paid := fmt.Sprintf("%s %s to %s", m.Amount, m.Currency, m.To)
-		if err := by.Add(&change, "", "wallet "+b.Wallet+" bears "+paid); err != nil {
-			return err
-		}
+		err := storage.Decide(ctx, s.cfg.Store, func(context.Context) (storage.Change, error) {
+			change := storage.Change{ID: id, Partition: storage.Tenant(b.Tenant), Post: post, Count: tally.Entries(post)}
+			return change, by.Add(&change, "", "wallet "+b.Wallet+" bears "+paid)
+		})
 		var short *ledger.InsufficientFundsError
-		err := storage.CommitOne(ctx, s.cfg.Store, change)
 		if !errors.As(err, &short) || has == 0 {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -26,6 +27,10 @@ type Seal struct {
 	Marks  []byte    `db:"marks"`       // the first 8 bytes of each entry's SHA-256: they tell which one has changed
 	Hash   []byte    `db:"hash"`        // SHA-256 over all of that, whole entries, and the hash of the seal before
 	MAC    []byte    `db:"mac"`         // HMAC-SHA256 of Hash under the sealer's key; empty without one
+	// Audit is the number of the newest entry of the partition's audit log, 0 = there was none,
+	// and AuditHash that entry's hash. Hash covers both.
+	Audit     int64  `db:"audit"`
+	AuditHash []byte `db:"audit_hash"`
 }
 
 // Range is a piece of one account's history of one asset.
@@ -50,8 +55,10 @@ var (
 	HeightRows = storage.NewTable[Height]("seal_heights")
 )
 
-// Tables lists them.
-func Tables() []*storage.Table { return []*storage.Table{Seals.Table, HeightRows.Table} }
+// Tables lists them, and the heads of audit logs, which seals hold.
+func Tables() []*storage.Table {
+	return append(audit.Tables(), Seals.Table, HeightRows.Table)
+}
 
 // ErrBroken: the journal is not what its seals say, so that nothing can be sealed
 // after them. Prove says where.
@@ -132,7 +139,15 @@ func Next(ctx context.Context, s storage.Store, p storage.Partition, key []byte,
 	if err != nil {
 		return Seal{}, 0, err
 	}
-	next := Seal{Number: last.Number + 1, At: now}
+	head, _, _, err := audit.Heads.One(ctx, s, p, audit.HeadID)
+	var unread storage.RowErrors
+	if err = unread.Take(err); err == nil && len(unread) > 0 {
+		err = fmt.Errorf("%w: the head of the audit log cannot be read: %w", ErrBroken, unread.With(nil))
+	}
+	if err != nil {
+		return Seal{}, 0, err
+	}
+	next := Seal{Number: last.Number + 1, At: now, Audit: head.Number, AuditHash: head.Hash}
 	sum := begin(p, &next, last.Hash)
 	var puts []storage.Row
 	left := int64(MaxEntries)
@@ -263,6 +278,9 @@ func begin(p storage.Partition, s *Seal, before []byte) *sum {
 	m := &sum{buf: text(nil, "cryptopay seal 1")}
 	m.buf = text(text(m.buf, string(p)), string(before))
 	m.buf = number(number(m.buf, s.Number), storage.Micros(s.At))
+	if s.Audit != 0 || len(s.AuditHash) > 0 { // seals of a version before the log have none
+		m.buf = text(number(text(m.buf, "audit"), s.Audit), string(s.AuditHash))
+	}
 	return m
 }
 

@@ -285,6 +285,9 @@ func (c *cases) moveHalts(ctx context.Context, to *storage.Change) error {
 		c.lift(ends, stand)
 	}
 	h, err := outgoing.EditHalts(c.s.part, row, stored, c.edits...)
+	if err == nil {
+		err = outgoing.Audited(ctx, c.s.cfg.Store, c.s.cfg.Audit, &h)
+	}
 	to.Put, to.Tell = append(to.Put, h.Put...), append(to.Tell, h.Tell...)
 	return err
 }

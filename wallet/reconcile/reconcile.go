@@ -15,6 +15,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -41,6 +42,8 @@ type Config struct {
 	// Notify hears of each difference that is named, and when it ends; it must not block.
 	// Defaults to logging only.
 	Notify func(ctx context.Context, d Difference)
+	// Audit is the log that the library's own halts are in. Defaults to none.
+	Audit *audit.Chain
 	// Lease is how long an address that is looked at is nobody else's. Defaults to a minute.
 	Lease time.Duration
 }

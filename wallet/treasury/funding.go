@@ -365,9 +365,12 @@ func (t *Treasury) reclaim(ctx context.Context, n chain.Network, id string) erro
 	if err != nil || !ok || v.State != outgoing.Signed || orderWaits(v.Purpose, v.State, v.Reason) != WaitGasShort {
 		return err
 	}
-	_, _, err = t.cfg.Senders[n].CancelTransaction(ctx, id, &outgoing.Recorded{ID: "reclaim/" + id, Op: outgoing.Operation{
-		Kind: outgoing.OpCancel, By: "treasury", Reason: "its sweep went without it", Network: n, Tenant: v.Tenant, Object: id, At: t.cfg.Now(),
-	}})
+	_, _, err = t.cfg.Senders[n].CancelTransaction(ctx, id, &outgoing.Recorded{
+		ID: "reclaim/" + id, Op: outgoing.Operation{
+			Kind: outgoing.OpCancel, By: "treasury", Reason: "its sweep went without it", Network: n, Tenant: v.Tenant, Object: id, At: t.cfg.Now(),
+		},
+		Part: storage.Network(string(n)), Audit: func(c *storage.Change) error { return outgoing.Audited(ctx, t.cfg.Store, t.cfg.Audit, c) },
+	})
 	if errors.Is(err, outgoing.ErrHelp) {
 		return nil // it is in a block, or on its way back
 	}

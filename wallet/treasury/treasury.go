@@ -14,6 +14,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/chain/refill"
+	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -44,6 +45,7 @@ type Config struct {
 	Addresses HotAddresses
 	Now       func() time.Time
 	Log       *slog.Logger // Defaults to discarding.
+	Audit     *audit.Chain // The log that the treasury's own help to a transaction is in. Defaults to none.
 
 	// CostMargin multiplies the most that an estimate says, so that a stuck
 	// transaction can be replaced at a higher fee. Defaults to 3.

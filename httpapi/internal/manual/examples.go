@@ -237,6 +237,7 @@ transfer, err := c.TransferToMaster(ctx, client.CreateTransfer{
 
 	{Operation: "setHalt", As: operator, Body: `{"action": "halt", "blockchain": "BTC", "reason": "The node is being replaced"}`},
 	{Operation: "listHalts", As: operator},
+	{Operation: "listAudit", As: operator, Query: `{"blockchain": "BTC", "limit": 1}`},
 	{Operation: "speedUpTransaction", As: operator, Path: []string{"<stuck>"}, Body: `{"blockchain": "ARB", "max_cost": "0.1", "reason": "The merchant waits"}`},
 	{Operation: "cancelTransaction", As: operator, Path: []string{"<stuck>"}, Body: `{"blockchain": "ARB", "reason": "Sent to the wrong shop"}`},
 	{Operation: "fillNonce", As: operator, Body: `{"blockchain": "BASE", "address": "<hot>", "nonce": 0, "reason": "A transaction was lost with the old node"}`},

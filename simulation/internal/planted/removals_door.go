@@ -164,14 +164,14 @@ var doorRemovals = []Bug{
 	},
 	{
 		ID: "FS02-sweeps-not-verified", File: "altered.go",
-		Old:  "a.editedAddresses, a.editedSweeps, a.editedSecrets, a.editedRefunds, a.editedPolicies)",
-		New:  "a.editedAddresses, a.editedSecrets, a.editedRefunds, a.editedPolicies)",
+		Old:  "a.editedAddresses, a.editedSweeps, a.editedSecrets, a.editedRefunds, a.editedPolicies, a.brokenAudit)",
+		New:  "a.editedAddresses, a.editedSecrets, a.editedRefunds, a.editedPolicies, a.brokenAudit)",
 		What: "Verify does not see that a forwarding was edited", Package: ".", Test: "TestFS02_EveryOtherAuthorityIsEdited",
 	},
 	{
 		ID: "FS02-secrets-not-verified", File: "altered.go",
-		Old:  "a.editedAddresses, a.editedSweeps, a.editedSecrets, a.editedRefunds, a.editedPolicies)",
-		New:  "a.editedAddresses, a.editedSweeps, a.editedRefunds, a.editedPolicies)",
+		Old:  "a.editedAddresses, a.editedSweeps, a.editedSecrets, a.editedRefunds, a.editedPolicies, a.brokenAudit)",
+		New:  "a.editedAddresses, a.editedSweeps, a.editedRefunds, a.editedPolicies, a.brokenAudit)",
 		What: "Verify does not see that a webhook secret was edited", Package: ".", Test: "TestFS02_EveryOtherAuthorityIsEdited",
 	},
 	{
