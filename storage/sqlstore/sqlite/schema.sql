@@ -1,4 +1,4 @@
--- All migrations up to 0032_payouts.
+-- All migrations up to 0034_audit.
 CREATE TABLE cryptopay_parts (
   part TEXT NOT NULL PRIMARY KEY
 ) STRICT, WITHOUT ROWID;
@@ -710,7 +710,7 @@ CREATE TABLE cryptopay_seals (
   "ranges" TEXT NOT NULL,
   "marks" BLOB NOT NULL,
   "hash" BLOB NOT NULL,
-  "mac" BLOB NOT NULL, "lease" INTEGER NOT NULL DEFAULT 0, "claims" INTEGER NOT NULL DEFAULT 0,
+  "mac" BLOB NOT NULL, "lease" INTEGER NOT NULL DEFAULT 0, "claims" INTEGER NOT NULL DEFAULT 0, "audit" INTEGER NOT NULL DEFAULT 0, "audit_hash" BLOB NOT NULL DEFAULT x'',
   PRIMARY KEY (part, id)
 ) STRICT;
 CREATE INDEX cryptopay_seals_due ON cryptopay_seals (due, part, id) WHERE due > 0;
@@ -915,7 +915,7 @@ CREATE TABLE cryptopay_operations (
   "copied" INTEGER NOT NULL,
   "at" INTEGER NOT NULL,
   "lease" INTEGER NOT NULL DEFAULT 0,
-  "claims" INTEGER NOT NULL DEFAULT 0,
+  "claims" INTEGER NOT NULL DEFAULT 0, "number" INTEGER NOT NULL DEFAULT 0, "previous" BLOB NOT NULL DEFAULT x'', "hash" BLOB NOT NULL DEFAULT x'',
   PRIMARY KEY (part, id)
 ) STRICT;
 CREATE INDEX cryptopay_operations_due ON cryptopay_operations (due, part, id) WHERE due > 0;
@@ -1227,3 +1227,53 @@ CREATE TABLE cryptopay_payouts (
   PRIMARY KEY (part, id)
 ) STRICT;
 CREATE INDEX cryptopay_payouts_due ON cryptopay_payouts (due, part, id) WHERE due > 0;
+CREATE TABLE cryptopay_refill_proposals (
+  "part" TEXT NOT NULL,
+  "id" TEXT NOT NULL,
+  "version" INTEGER NOT NULL,
+  "change_id" TEXT NOT NULL,
+  "due" INTEGER NOT NULL,
+  "lease" INTEGER NOT NULL DEFAULT 0,
+  "claims" INTEGER NOT NULL DEFAULT 0,
+  "proposal_id" TEXT NOT NULL,
+  "number" INTEGER NOT NULL,
+  "tenant" TEXT NOT NULL,
+  "network" TEXT NOT NULL,
+  "currency" TEXT NOT NULL,
+  "from_address" TEXT NOT NULL,
+  "to_address" TEXT NOT NULL,
+  "amount" INTEGER NOT NULL,
+  "fee" INTEGER NOT NULL,
+  "inputs" TEXT NOT NULL,
+  "outputs" TEXT NOT NULL,
+  "payload" BLOB NOT NULL,
+  "tx" TEXT NOT NULL,
+  "seal" TEXT NOT NULL,
+  "raw" BLOB NOT NULL,
+  "status" TEXT NOT NULL,
+  "reason" TEXT NOT NULL,
+  "requested_by" TEXT NOT NULL,
+  "created_at" INTEGER NOT NULL,
+  "updated_at" INTEGER NOT NULL,
+  "expires_at" INTEGER NOT NULL,
+  PRIMARY KEY (part, id)
+) STRICT;
+CREATE INDEX cryptopay_refill_proposals_i0 ON cryptopay_refill_proposals (part, "currency", "number");
+CREATE INDEX cryptopay_refill_proposals_i1 ON cryptopay_refill_proposals (part, "tx");
+CREATE INDEX cryptopay_refill_proposals_i2 ON cryptopay_refill_proposals (part, "created_at");
+CREATE INDEX cryptopay_refill_proposals_due ON cryptopay_refill_proposals (due, part, id) WHERE due > 0;
+CREATE INDEX cryptopay_operations_i0 ON cryptopay_operations (part, "number");
+CREATE TABLE cryptopay_audit_heads (
+  "part" TEXT NOT NULL,
+  "id" TEXT NOT NULL,
+  "version" INTEGER NOT NULL,
+  "change_id" TEXT NOT NULL,
+  "due" INTEGER NOT NULL,
+  "lease" INTEGER NOT NULL DEFAULT 0,
+  "claims" INTEGER NOT NULL DEFAULT 0,
+  "number" INTEGER NOT NULL,
+  "hash" BLOB NOT NULL,
+  "mac" BLOB NOT NULL,
+  PRIMARY KEY (part, id)
+) STRICT;
+CREATE INDEX cryptopay_audit_heads_due ON cryptopay_audit_heads (due, part, id) WHERE due > 0;
