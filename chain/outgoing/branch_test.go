@@ -91,6 +91,29 @@ func TestR05_ANodeOlderThanTheSettlementUndoesNothing(t *testing.T) {
 	})
 }
 
+// TestR05_ANodeThatForgetsUndoesNothing: orders are looked at again after a fork, by a node that
+// knows no transaction so old. Their nonces are used: they have landed.
+func TestR05_ANodeThatForgetsUndoesNothing(t *testing.T) {
+	t.Parallel()
+	w := funded(t, setup{family: chain.AccountFamily})
+	start := w.clock()
+	in := w.submit(w.intent("a", coin))
+	w.run(12)
+	require.Equal(t, outgoing.Final, w.state("a"))
+	heard := len(w.heard)
+	honest := w.client.fullClient
+	w.client.fullClient = w.chain.NewNode().Prune(2).Client().(fullClient)
+	require.NoError(t, w.Net.Recheck(w.ctx, start))
+	w.run(12)
+	require.Equal(t, outgoing.Final, w.state("a"))
+	require.Len(t, w.heard, heard, "nobody is told that it was undone")
+	w.client.fullClient = honest
+	w.run(12)
+	require.True(t, w.get("a").Due.IsZero())
+	w.paid(in)
+	w.sound()
+}
+
 // TestR05_OpenOrderIsNotSettledOnABranchThatOthersHaveLeft: the node stays behind before the
 // order is settled.
 func TestR05_OpenOrderIsNotSettledOnABranchThatOthersHaveLeft(t *testing.T) {

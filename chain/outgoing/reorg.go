@@ -117,7 +117,21 @@ func (n *Sender) recheck(ctx context.Context, j *claimedIntent, atts []*attempt)
 		}
 		return n.commit(ctx, j, transition{op: onRecheck})
 	}
+	if forgot, err := n.forgot(ctx, j, atts, a); err != nil || forgot {
+		return err // the claim has made it due again after Poll: another node may know
+	}
 	return n.reopen(ctx, j, atts, a)
+}
+
+// forgot reports whether the node knows none of an order's transactions, and yet says that its
+// nonce is used: it keeps no old ones, and proves nothing by that.
+func (n *Sender) forgot(ctx context.Context, j *claimedIntent, atts []*attempt, landed *attempt) (bool, error) {
+	known := func(a *attempt) bool { return a.st.State != "" && a.st.State != chain.Unknown }
+	if n.nonces == nil || j.v.Nonce < 0 || landed.st.State != chain.Unknown || slices.ContainsFunc(atts, known) {
+		return false, nil
+	}
+	next, err := n.nonces.Nonce(ctx, j.v.From)
+	return err == nil && next > uint64(j.v.Nonce), err //nolint:gosec // it is not negative
 }
 
 // reopen takes a settlement back: the attempt that had landed, and those that only its

@@ -211,10 +211,10 @@ func (s *Service) Of(ctx context.Context, tenant string, n chain.Network, tx str
 		if err != nil {
 			break
 		}
-		why := ""
 		if p = Proposals.Value(r); p.Network != n {
 			continue
 		}
+		var why string
 		if why, err = s.Contradicts(ctx, part, r.ID, &p); err == nil && why == "" {
 			return p, true, nil
 		}

@@ -201,7 +201,7 @@ func (c *Client) AcceptCold(payload, signed []byte) (chain.Signed, error) {
 	if err != nil {
 		return chain.Signed{}, fmt.Errorf("utxo: proposal: %w", err)
 	}
-	got, given, err := returned(signed, p)
+	got, given, err := returned(signed)
 	if err != nil {
 		return chain.Signed{}, err
 	}
@@ -238,7 +238,7 @@ func (c *Client) AcceptCold(payload, signed []byte) (chain.Signed, error) {
 
 // returned reads what a signer gave back: the transaction, and for each input everything in it that
 // may be a signature.
-func returned(signed []byte, p *psbt.Packet) (tx *wire.MsgTx, given [][][]byte, err error) {
+func returned(signed []byte) (tx *wire.MsgTx, given [][][]byte, err error) {
 	if len(signed) > maxPayload {
 		return nil, nil, rejected("what came back is over %d bytes", maxPayload)
 	}
