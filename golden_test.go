@@ -74,6 +74,7 @@ var shopsLeft = map[string][]string{
 type leftShops struct {
 	Migrations map[string]int // by dialect
 	Tenant     string         `json:",omitempty"`
+	Payout     string         `json:",omitempty"` // its id
 	Now        time.Time
 	Chains     map[chain.Network]json.RawMessage
 }

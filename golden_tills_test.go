@@ -3,6 +3,7 @@ package cryptopay_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"os"
@@ -33,8 +34,8 @@ import (
 
 // goldenTills are stores of Apps of earlier versions, oldest first: one tenant with permanent
 // addresses, refunds, a policy and payments of the house's own, in the states that tillLeft
-// lists. One is added as to goldens.
-var goldenTills = []string{"tills-1"}
+// lists; from the second on with a payout of two, and an audit log. One is added as to goldens.
+var goldenTills = []string{"tills-1", "tills-2"}
 
 // tillLeft is what the golden store of a till must have.
 var tillLeft = map[string][]string{
@@ -73,8 +74,8 @@ func (h *host) permanent(customer string) payment.PermanentAddress {
 	return a
 }
 
-// makeTill brings a tenant into the states of tillLeft.
-func (h *host) makeTill() {
+// makeTill brings a tenant into the states of tillLeft, and returns the id of its payout.
+func (h *host) makeTill() string {
 	h.t.Helper()
 	ctx, t := h.t.Context(), h.t
 	h.restart()
@@ -133,7 +134,10 @@ func (h *host) makeTill() {
 	require.NoError(t, err)
 	_, _, err = h.app.Operate.PayOutFees(ctx, h.take("USDTERC20", "december"), because("month's end"))
 	require.NoError(t, err)
+	p, err := h.app.Withdrawals.CreatePayout(ctx, h.tenant, "salaries", h.suppliers(2, "3"))
+	require.NoError(t, err)
 	h.step()
+	return p.ID
 }
 
 // tillStands is what the tenant's objects stand in, as tillLeft has it.
@@ -197,7 +201,7 @@ func makeGoldenTill(t *testing.T, name string) {
 	onSQLite, err := sqlite.Open(file, sqlite.Options{})
 	require.NoError(t, err)
 	h := tillHost(t, onSQLite, 93)
-	h.makeTill()
+	left.Payout = h.makeTill()
 	require.Equal(t, tillLeft, h.tillStands())
 	h.provesItself()
 	left.Tenant, left.Now = h.tenant, h.clock.Now()
@@ -236,6 +240,7 @@ func TestTillsOfEarlierVersions(t *testing.T) {
 				require.Equal(t, tillLeft, h.tillStands())
 				h.provesItself()
 				h.countsTheTill()
+				h.logsTheTill(left.Payout != "")
 				require.NoError(t, h.app.Upgraded(t.Context()))
 				h.clock.Advance(2 * time.Minute)
 				h.step()
@@ -250,6 +255,8 @@ func TestTillsOfEarlierVersions(t *testing.T) {
 				h.provesItself()
 				h.endsTheTill()
 				h.countsTheTill()
+				h.logsTheTill(true)
+				h.paysTheTill(left.Payout)
 				h.provesItself()
 			})
 		}
@@ -277,6 +284,29 @@ func (h *host) countsTheTill() {
 		_, n, err := h.app.Refunds.List(h.t.Context(), h.tenant, refund.Filter{Status: status})
 		require.NoError(h.t, err)
 		require.Equal(h.t, rows(refund.Refunds.Table, storage.Cond{Column: "status", Op: storage.Eq, Value: status}), n, status)
+	}
+}
+
+// logsTheTill requires that the tenant's audit log has what operators did since there is one.
+func (h *host) logsTheTill(has bool) {
+	h.t.Helper()
+	log, err := h.app.Operate.AuditLog(h.t.Context(), storage.Tenant(h.tenant), 0, 100)
+	require.NoError(h.t, err)
+	require.Equal(h.t, has, len(log) > 0)
+}
+
+// paysTheTill requires that each recipient of the payout has what was ordered, once.
+func (h *host) paysTheTill(payout string) {
+	h.t.Helper()
+	if payout == "" {
+		return
+	}
+	p, err := h.app.Withdrawals.Payout(h.t.Context(), h.tenant, payout)
+	require.NoError(h.t, err)
+	require.Len(h.t, p.Withdrawals, 2)
+	for i, w := range p.Withdrawals {
+		require.Equal(h.t, withdrawal.Completed, w.Status)
+		require.Equal(h.t, "3", h.chains["ETH"].Balance(h.chains["ETH"].Customer(fmt.Sprint("supplier", i)), "USDTERC20").String())
 	}
 }
 
