@@ -13,6 +13,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/chain/refill"
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/refund"
@@ -317,7 +318,7 @@ func TestFS02_EveryOtherAuthorityIsEdited(t *testing.T) {
 		rows := map[string]string{
 			"addresses": "tenant <> '' AND use_for <> 'change'", "sweeps": "state <> 'done'", "listings": "id IN ('ETH', 'USDTERC20')",
 		}
-		others := []*storage.Table{withdrawal.Withdrawals.Table, storage.Activities.Table, outgoing.Intents.Table}
+		others := []*storage.Table{withdrawal.Withdrawals.Table, storage.Activities.Table, outgoing.Intents.Table, refill.Proposals.Table} // each has a test of its own
 		n := map[string]int{}
 		for _, table := range slices.Concat(cryptopay.Tables(), keys.Tables()) {
 			authority := strings.Fields(classes[table.Name].authority)

@@ -141,7 +141,7 @@ internal/api/diff.sh "$bin/apidiff"
 say "go test, everything"
 # Later parts kill processes more often and play more worlds. Three packages at a time: many wait for servers.
 later='^(TestL01_W02_H01_KilledGatewayLosesAndDoublesNothing|TestFE01_L01_KilledConsumers|TestWorld)$'
-go test -p 3 -timeout 30m -skip "$later" ./... 2>&1 | tee "$tools/test.log"
+go test -p 3 -timeout 45m -skip "$later" ./... 2>&1 | tee "$tools/test.log"
 say "kill -9, a hundred times on every durable store"
 go test -timeout 20m -count 1 ./examples/gateway -run TestL01 -kills 100 -v | grep -v '^===' | tee -a "$tools/test.log"
 go test -timeout 20m -count 1 ./storage/stream -run FE01_L01 -kills 100
