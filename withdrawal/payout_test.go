@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -181,7 +182,7 @@ func TestPayout_NamesEachThatIsWrong(t *testing.T) {
 	w.fund("master", "USDTTRC20", "1000")
 	w.own["Thot"] = "hot"
 	in := salaries(6, "10")
-	in[1].Amount, in[3].Address, in[4].Memo, in[5].Key = nil, "", string(make([]byte, 256)), "k"
+	in[1].Amount, in[3].Address, in[4].Memo, in[5].Key = nil, "", strings.Repeat("m", 256), "k"
 	_, err := w.CreatePayout(w.ctx, tenant, "", in)
 	require.Equal(t, map[int]map[string][]string{
 		1: {"amount": {"give exactly one of amount and price_amount"}}, 3: {"address": {"is required"}},
