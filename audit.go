@@ -71,8 +71,8 @@ func (o *Operate) AuditLog(ctx context.Context, p storage.Partition, after int64
 // ofAudit is the kind of a Contradiction.
 const ofAudit = "audit log"
 
-// brokenAudit names what is wrong with the audit log of a partition. Where its journal has
-// seals, the log has what they say.
+// brokenAudit names what is wrong with the audit log of a partition. The log must have the entry
+// that the newest seal of the partition's journal names, if there is a seal.
 func (a *App) brokenAudit(ctx context.Context, p storage.Partition) ([]Contradiction, error) {
 	newest, _, err := seal.Newest(ctx, a.cfg.Store, p)
 	if err != nil {

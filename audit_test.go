@@ -74,9 +74,8 @@ func (h *host) allowed(app *cryptopay.App, name string) error {
 	return err
 }
 
-// What people do is in the audit log of what it is about: a tenant's policy, destinations and
-// approvals in the tenant's, halts in each network's and in the system's, credentials in the
-// system's, with who and why, and without any secret.
+// A tenant's audit log has his policy, destinations and approvals, a network's and the system's
+// have halts, and the system's has credentials. Each entry says who and why, and has no secret.
 func TestAudit_WhatPeopleDoIsChained(t *testing.T) {
 	insiders(t, func(t *testing.T, i *insider) {
 		ctx := t.Context()
@@ -163,8 +162,7 @@ func TestAudit_ActsAtOnce(t *testing.T) {
 	})
 }
 
-// What somebody does to the rows of the log is named, and what is added afterwards does not
-// cover it up.
+// Verify names each row of the log that somebody edited, also when acts were added afterwards.
 func TestAudit_EditedRowsAreNamed(t *testing.T) {
 	insiders(t, func(t *testing.T, i *insider) {
 		ctx := t.Context()

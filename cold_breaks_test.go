@@ -326,3 +326,18 @@ func TestFT07_AMemoThatNoNetworkCarriesIsRefused(t *testing.T) {
 	require.ErrorAs(t, err, &bad)
 	require.Contains(t, bad.Error(), "cold[0].memo")
 }
+
+// TestFT07_ADescriptorThatNobodyCheckedIsRefused: however long it is, and in whatever letters, a
+// descriptor is checked, or it is not taken.
+func TestFT07_ADescriptorThatNobodyCheckedIsRefused(t *testing.T) {
+	t.Parallel()
+	h := earned(t, memory.New(), 881, usdt)
+	for _, text := range []string{"wpkh(x)", strings.Repeat("é", 3000), strings.Repeat("x", 5000)} {
+		_, _, err := h.app.Operate.SetPolicy(t.Context(), h.tenant, 0, policy.Policy{Cold: []policy.Cold{{
+			Currency: usdt, Address: h.vault(usdt), Descriptor: text,
+		}}}, because("x"))
+		var bad *policy.InvalidError
+		require.ErrorAs(t, err, &bad)
+		require.Contains(t, bad.Error(), "cold[0].descriptor")
+	}
+}

@@ -339,8 +339,8 @@ func (o *Operate) ResumeNetwork(ctx context.Context, n chain.Network, from int64
 // where the network was read). It returns how many transfers it found that were not known,
 // and the id of the record. They go the way of every other: late money to suspense. The
 // error wraps incoming.ErrNotOurs, incoming.ErrHalted, incoming.ErrForked, or
-// incoming.ErrAgain where the network's client has no history of addresses, or no block that was
-// read is between the heights.
+// incoming.ErrAgain where the network's client has no history of addresses, or was read at none
+// of these heights.
 func (o *Operate) RecoverDeposits(ctx context.Context, n chain.Network, address chain.Address, from, to int64, c Call) (found int, id string, err error) {
 	if err := c.check(); err != nil {
 		return 0, "", err

@@ -157,7 +157,7 @@ func TestO08_WhatIsReadAheadOpensNothing(t *testing.T) {
 	require.NoError(t, err)
 	for _, a := range apps {
 		if a.ClientID == mine.id {
-			require.NoError(t, w.auth.DeleteApp(t.Context(), w.tenant, a.ID))
+			require.NoError(t, w.auth.DeleteApp(t.Context(), w.tenant, a.ID, auth.By{}))
 		}
 	}
 	transfer(http.StatusUnauthorized, token)

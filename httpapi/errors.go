@@ -153,7 +153,6 @@ func toAnswer(err error) (a answer, known bool) {
 	if errors.As(err, &own) {
 		return own.answer, true
 	}
-	err = payoutError(err, nil)
 	for _, r := range table {
 		if r.is(err) {
 			a := answer{Status: r.status, Code: r.code, Message: r.message}

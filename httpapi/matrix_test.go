@@ -43,7 +43,7 @@ func (w *world) callers() []caller {
 	orphan := w.newToken(gone, "")
 	app, _, err := w.auth.AppByClient(w.t.Context(), gone.id)
 	require.NoError(w.t, err)
-	require.NoError(w.t, w.auth.DeleteApp(w.t.Context(), w.tenant, app.ID))
+	require.NoError(w.t, w.auth.DeleteApp(w.t.Context(), w.tenant, app.ID, auth.By{}))
 	good := w.newToken(full, "")
 	out := []caller{
 		{name: "nobody", refine: []with{nobody()}},

@@ -164,7 +164,7 @@ func (s *session) policy(tenant string, v policy.Version, operation string) erro
 	}
 	cold := make(records, len(v.Cold))
 	for i, c := range v.Cold {
-		cold[i] = record{{"currency", c.Currency}, {"address", c.Address}, {"memo", c.Memo}, {"ceiling", c.Ceiling}, {"target", c.Target}}
+		cold[i] = record{{"currency", c.Currency}, {"address", c.Address}, {"memo", c.Memo}, {"ceiling", c.Ceiling}, {"target", c.Target}, {"descriptor", c.Descriptor}}
 	}
 	sweeps := make(records, len(v.Sweeps))
 	for i, c := range v.Sweeps {

@@ -307,7 +307,9 @@ func (p *pricing) price(ctx context.Context) error {
 		return err
 	}
 	errs := make([]error, len(p.in))
-	p.quotes(ctx, order, same, errs)
+	if err := p.quotes(ctx, order, same, errs); err != nil {
+		return err
+	}
 	for i, err := range errs {
 		if err != nil {
 			wrong.add(i, err)
@@ -317,8 +319,9 @@ func (p *pricing) price(ctx context.Context) error {
 }
 
 // quotes prices the withdrawals of each question. Where a quote depends on the coins that are
-// free these are read once for all; elsewhere nodes are asked about several recipients at once.
-func (p *pricing) quotes(ctx context.Context, order []question, same map[question][]int, errs []error) {
+// free these are read once for all; elsewhere nodes are asked about several recipients at once. What
+// is wrong with a withdrawal is in its place in errs.
+func (p *pricing) quotes(ctx context.Context, order []question, same map[question][]int, errs []error) error {
 	var coins, accounts []question
 	for _, q := range order {
 		n, err := p.s.c.Registry.Network(string(p.c[same[q][0]].Network))
@@ -335,9 +338,12 @@ func (p *pricing) quotes(ctx context.Context, order []question, same map[questio
 			return nil
 		})
 	}
-	_ = storage.SideBySide(ctx, p.s.c.Store, reads...) // none of them fails
+	if err := storage.SideBySide(ctx, p.s.c.Store, reads...); err != nil {
+		return err // not all were asked
+	}
 	ctx = storage.Apart(ctx)
 	atOnce(len(accounts), func(n int) { p.quote(ctx, same[accounts[n]], errs) })
+	return nil
 }
 
 // quote prices withdrawals of one figure to one address. Each has its own place in errs.

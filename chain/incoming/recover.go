@@ -25,8 +25,8 @@ var ErrForked = errors.New("incoming: the chain is not the one that was read: a 
 // included, whatever the cursor says; to = 0 means up to what was read. What was
 // missed becomes Sightings as if it had been scanned, and goes the same way from
 // there; what is known already stays as it is, so it may be repeated. found
-// counts what was new, or on a dry run would be. The error wraps ErrAgain where no block that
-// was read is between the heights.
+// counts what was new, or on a dry run would be. The error wraps ErrAgain where the network was
+// read at none of these heights.
 func (n *Network) Recover(ctx context.Context, a chain.Address, from, to int64, by Record) (found int, err error) {
 	hist, ok := n.cfg.Client.(chain.Historian)
 	if !ok {

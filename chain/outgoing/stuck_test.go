@@ -11,6 +11,14 @@ import (
 	"github.com/cryptopay-go/cryptopay/internal/testenv"
 )
 
+// past lets rounds go by until a time.
+func (w *world) past(at time.Time) {
+	w.t.Helper()
+	for w.clock().Before(at) {
+		w.run(10)
+	}
+}
+
 // TestFT06_StuckIsShown: fees rise and stay. An owner hears six hours after the first attempt
 // was signed that it is stuck, once, however often it is replaced, and that it is no longer so
 // when it lands.
@@ -22,13 +30,9 @@ func TestFT06_StuckIsShown(t *testing.T) {
 		require.NoError(t, w.step())
 		w.stickAll()
 		signed := w.attempts("a")[0].Stored
-		for w.clock().Before(signed.Add(5 * time.Hour)) {
-			w.run(10)
-		}
+		w.past(signed.Add(5 * time.Hour))
 		require.Empty(t, w.last("a").Reason)
-		for w.clock().Before(signed.Add(12 * time.Hour)) {
-			w.run(10)
-		}
+		w.past(signed.Add(12 * time.Hour))
 		require.Equal(t, outgoing.Signed, w.last("a").State)
 		require.Equal(t, outgoing.ReasonStuck, w.last("a").Reason)
 		told := 0
@@ -55,13 +59,9 @@ func TestFT06_StuckIsShownWhenTheHostWants(t *testing.T) {
 	require.NoError(t, w.step())
 	w.stickAll()
 	signed := w.attempts("a")[0].Stored
-	for w.clock().Before(signed.Add(50 * time.Minute)) {
-		w.run(10)
-	}
+	w.past(signed.Add(50 * time.Minute))
 	require.Empty(t, w.last("a").Reason)
-	for w.clock().Before(signed.Add(70 * time.Minute)) {
-		w.run(10)
-	}
+	w.past(signed.Add(70 * time.Minute))
 	require.Equal(t, outgoing.ReasonStuck, w.last("a").Reason)
 }
 

@@ -200,27 +200,37 @@ func (s *Service) List(ctx context.Context, tenant string, limit, offset int) ([
 	return out, err
 }
 
-// Of returns the proposal that made a transaction; ok is false where none did, or somebody edited it.
-func (s *Service) Of(ctx context.Context, tenant string, n chain.Network, tx string) (p Proposal, ok bool, err error) {
-	part := storage.Tenant(tenant)
-	rows, err := s.c.Store.Find(ctx, storage.Query{
-		Table: Proposals.Table, Partition: part, Limit: 10,
-		Where: []storage.Cond{{Column: "tx", Op: storage.Eq, Value: tx}},
-	})
-	for _, r := range rows {
+// Of returns the proposals that made some of these transactions, by their hash. Where two are of
+// one transaction, as one is proposed again, it is one of them. One that somebody edited is left out.
+func (s *Service) Of(ctx context.Context, tenant string, n chain.Network, txs ...string) (map[string]Proposal, error) {
+	part, out := storage.Tenant(tenant), map[string]Proposal{}
+	for some := range slices.Chunk(txs, askAtOnce) {
+		rows, err := s.c.Store.Find(ctx, storage.Query{
+			Table: Proposals.Table, Partition: part, Limit: 10 * askAtOnce,
+			Where: []storage.Cond{{Column: "tx", Op: storage.In, Value: some}},
+		})
 		if err != nil {
-			break
+			return nil, err
 		}
-		if p = Proposals.Value(r); p.Network != n {
-			continue
-		}
-		var why string
-		if why, err = s.Contradicts(ctx, part, r.ID, &p); err == nil && why == "" {
-			return p, true, nil
+		for _, r := range rows {
+			p := Proposals.Value(r)
+			if _, has := out[p.Tx]; has || p.Network != n {
+				continue
+			}
+			why, err := s.Contradicts(ctx, part, r.ID, &p)
+			if err != nil {
+				return nil, err
+			}
+			if why == "" {
+				out[p.Tx] = p
+			}
 		}
 	}
-	return Proposal{}, false, err
+	return out, nil
 }
+
+// askAtOnce bounds the transactions that one query asks about.
+const askAtOnce = 100
 
 // Change lists the coins that a tenant's landed proposals gave back to a cold address, of the newest
 // proposals of a currency.

@@ -368,9 +368,9 @@ func TestRefillEdited(t *testing.T) {
 			}), name)
 			_, _, err = w.s.Take(ctx, "t", row.ID, signed(p), false, nil)
 			require.ErrorIs(t, err, refill.ErrAltered, name)
-			_, ok, err := w.s.Of(ctx, "t", "BTC", p.Tx)
+			made, err := w.s.Of(ctx, "t", "BTC", p.Tx)
 			require.NoError(t, err)
-			require.False(t, ok, name)
+			require.Empty(t, made, name)
 			w.node.state = final
 			w.later(time.Minute)
 			require.Equal(t, refill.Open, w.get(row.ID).Status, name)

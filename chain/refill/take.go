@@ -209,10 +209,8 @@ func (s *Service) look(ctx context.Context, p Proposal) error {
 		return err
 	}
 	st, refused := said[0], error(nil)
-	if p.Status == Sending && st.State == chain.Unknown {
-		if len(p.Raw) > 0 { // it is stored: what is lost is sent again
-			refused = client.Broadcast(storage.Apart(ctx), proof.NewStored(string(p.Network), p.Tx, p.Raw))
-		}
+	if p.Status == Sending && st.State == chain.Unknown && len(p.Raw) > 0 { // it is stored: what is lost is sent again
+		refused = client.Broadcast(storage.Apart(ctx), proof.NewStored(string(p.Network), p.Tx, p.Raw))
 	}
 	if refused != nil && p.Reason != notTaken {
 		s.c.Log.LogAttrs(ctx, slog.LevelWarn, "refill_not_taken", slog.String("tenant", p.Tenant), slog.String("proposal", p.ID), slog.Any("error", refused))

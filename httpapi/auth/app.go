@@ -175,9 +175,9 @@ func (s *Service) AppByClient(ctx context.Context, client string) (App, bool, er
 
 // DeleteApp deletes a tenant's application. From then on its credentials and all
 // tokens issued to it are void, in every process. by is for the audit log. ErrNotFound.
-func (s *Service) DeleteApp(ctx context.Context, tenant string, id int64, by ...By) error {
+func (s *Service) DeleteApp(ctx context.Context, tenant string, id int64, by By) error {
 	return remove(ctx, s, applications, tenant, storage.Cond{Column: "number", Op: storage.Eq, Value: id}, func(c *storage.Change, r storage.Row) error {
-		return s.record(ctx, c, audit.DeleteApp, first(by), tenant, r.ID, applications.Value(r).shown(), nil)
+		return s.record(ctx, c, audit.DeleteApp, by, tenant, r.ID, applications.Value(r).shown(), nil)
 	})
 }
 

@@ -445,7 +445,7 @@ func TestFS05_WhatWasRightIsRemembered(t *testing.T) {
 	w.let(s, issued.AccessToken)
 	require.NoError(t, errOf(s.CheckKey(w.ctx, chosenKey)))
 
-	require.NoError(t, w.DeleteKey(w.ctx, tenant, k.ID))
+	require.NoError(t, w.DeleteKey(w.ctx, tenant, k.ID, auth.By{}))
 	require.ErrorIs(t, errOf(s.CheckKey(w.ctx, chosenKey)), auth.ErrBackoff, "it was read, and is right no more")
 	store.asked = nil
 	require.ErrorIs(t, errOf(s.CheckKey(w.ctx, chosenKey)), auth.ErrBackoff)
@@ -613,8 +613,8 @@ func TestO08_ThreeProcesses(t *testing.T) {
 			_, err := s.CheckKey(w.ctx, apiKey)
 			require.NoError(t, err)
 		}
-		require.NoError(t, all[1].DeleteApp(w.ctx, tenant, a.ID))
-		require.NoError(t, all[2].DeleteKey(w.ctx, tenant, k.ID))
+		require.NoError(t, all[1].DeleteApp(w.ctx, tenant, a.ID, auth.By{}))
+		require.NoError(t, all[2].DeleteKey(w.ctx, tenant, k.ID, auth.By{}))
 		for _, s := range all {
 			w.refused(s, tok, auth.Revoked)
 			_, err := s.CheckKey(w.ctx, apiKey)
@@ -632,7 +632,7 @@ func TestO08_ClientIDUsedAgain(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
 		a := w.chosen()
 		tok := w.token(a, chosenSecret)
-		require.NoError(t, w.DeleteApp(w.ctx, tenant, a.ID))
+		require.NoError(t, w.DeleteApp(w.ctx, tenant, a.ID, auth.By{}))
 		w.refused(w.Service, tok, auth.Revoked)
 		b := w.chosen()
 		w.refused(w.Service, tok, auth.Revoked)
@@ -674,7 +674,7 @@ func TestO08_DeletionBesideIssuing(t *testing.T) {
 		for range issuing {
 			<-started
 		}
-		require.NoError(t, w.DeleteApp(w.ctx, tenant, a.ID))
+		require.NoError(t, w.DeleteApp(w.ctx, tenant, a.ID, auth.By{}))
 		wg.Wait()
 		require.GreaterOrEqual(t, len(issued), 9)
 		for _, tok := range issued {

@@ -112,12 +112,12 @@ func (s *Service) Keys(ctx context.Context, tenant string) ([]APIKey, error) {
 
 // DeleteKey makes a tenant's API key void, in every process at once. by is for the audit log.
 // ErrNotFound.
-func (s *Service) DeleteKey(ctx context.Context, tenant, id string, by ...By) error {
+func (s *Service) DeleteKey(ctx context.Context, tenant, id string, by By) error {
 	if !storage.ValidText(id) {
 		return ErrNotFound
 	}
 	return remove(ctx, s, apiKeys, tenant, storage.Cond{Column: "key_id", Op: storage.Eq, Value: id}, func(c *storage.Change, r storage.Row) error {
-		return s.record(ctx, c, audit.DeleteKey, first(by), tenant, id, apiKeys.Value(r).shown(), nil)
+		return s.record(ctx, c, audit.DeleteKey, by, tenant, id, apiKeys.Value(r).shown(), nil)
 	})
 }
 

@@ -18,13 +18,6 @@ func (s *Service) record(ctx context.Context, c *storage.Change, kind string, by
 	})
 }
 
-func first(by []By) By {
-	for _, b := range by {
-		return b
-	}
-	return By{}
-}
-
 // credential is what a record shows of one: nothing that helps to guess its secret.
 type credential struct {
 	Name   string `json:"name"`

@@ -87,10 +87,10 @@ func TestAppsAndKeysBelongToTheirTenant(t *testing.T) {
 		got, err = w.Apps(w.ctx, "nobody")
 		require.NoError(t, err)
 		require.Equal(t, []auth.App{}, got)
-		require.ErrorIs(t, w.DeleteApp(w.ctx, other, a.ID), auth.ErrNotFound)
-		require.ErrorIs(t, w.DeleteApp(w.ctx, tenant, 99), auth.ErrNotFound)
-		require.NoError(t, w.DeleteApp(w.ctx, tenant, a.ID))
-		require.ErrorIs(t, w.DeleteApp(w.ctx, tenant, a.ID), auth.ErrNotFound)
+		require.ErrorIs(t, w.DeleteApp(w.ctx, other, a.ID, auth.By{}), auth.ErrNotFound)
+		require.ErrorIs(t, w.DeleteApp(w.ctx, tenant, 99, auth.By{}), auth.ErrNotFound)
+		require.NoError(t, w.DeleteApp(w.ctx, tenant, a.ID, auth.By{}))
+		require.ErrorIs(t, w.DeleteApp(w.ctx, tenant, a.ID, auth.By{}), auth.ErrNotFound)
 
 		k, secret, err := w.CreateKey(w.ctx, auth.NewKey{Tenant: tenant, Name: "Till", Scopes: []auth.Scope{auth.Read}, Role: auth.GlobalAdmin})
 		require.NoError(t, err)
@@ -106,10 +106,10 @@ func TestAppsAndKeysBelongToTheirTenant(t *testing.T) {
 			Tenant: tenant, Client: k.ID, Token: who.Token, Scopes: []auth.Scope{auth.Read}, Role: auth.GlobalAdmin, Key: true,
 		}, who)
 		for _, id := range []string{"", "nobody", "\x00\xff"} {
-			require.ErrorIs(t, w.DeleteKey(w.ctx, tenant, id), auth.ErrNotFound)
+			require.ErrorIs(t, w.DeleteKey(w.ctx, tenant, id, auth.By{}), auth.ErrNotFound)
 		}
-		require.ErrorIs(t, w.DeleteKey(w.ctx, other, k.ID), auth.ErrNotFound)
-		require.NoError(t, w.DeleteKey(w.ctx, tenant, k.ID))
+		require.ErrorIs(t, w.DeleteKey(w.ctx, other, k.ID, auth.By{}), auth.ErrNotFound)
+		require.NoError(t, w.DeleteKey(w.ctx, tenant, k.ID, auth.By{}))
 		_, err = w.CheckKey(w.ctx, secret)
 		require.ErrorIs(t, err, auth.ErrToken)
 	})
@@ -192,7 +192,7 @@ func TestLostAnswers(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []auth.App{a}, apps)
 		store.lose = lose
-		require.NoError(t, w.DeleteApp(w.ctx, tenant, a.ID))
+		require.NoError(t, w.DeleteApp(w.ctx, tenant, a.ID, auth.By{}))
 	}
 }
 
@@ -217,8 +217,8 @@ func TestStoreFailureIsNoVerdict(t *testing.T) {
 	require.ErrorIs(t, err, storage.ErrClosed)
 	_, _, err = w.AppByClient(w.ctx, a.ClientID)
 	require.ErrorIs(t, err, storage.ErrClosed)
-	require.ErrorIs(t, w.DeleteApp(w.ctx, tenant, a.ID), storage.ErrClosed)
-	require.ErrorIs(t, w.DeleteKey(w.ctx, tenant, "k"), storage.ErrClosed)
+	require.ErrorIs(t, w.DeleteApp(w.ctx, tenant, a.ID, auth.By{}), storage.ErrClosed)
+	require.ErrorIs(t, w.DeleteKey(w.ctx, tenant, "k", auth.By{}), storage.ErrClosed)
 }
 
 // partial fails to read rows of one table.
@@ -248,7 +248,7 @@ func TestApplicationNeedsReads(t *testing.T) {
 			require.Empty(t, apps)
 		}
 		for _, a := range apps {
-			require.NoError(t, w.DeleteApp(w.ctx, tenant, a.ID))
+			require.NoError(t, w.DeleteApp(w.ctx, tenant, a.ID, auth.By{}))
 		}
 	}
 }
@@ -349,7 +349,7 @@ func TestApplicationsAreNumberedOnce(t *testing.T) {
 		require.Equal(t, want, ids)
 
 		// A number is not given out again.
-		require.NoError(t, w.DeleteApp(w.ctx, tenant, ids[len(ids)-1]))
+		require.NoError(t, w.DeleteApp(w.ctx, tenant, ids[len(ids)-1], auth.By{}))
 		a, _ := w.app()
 		require.EqualValues(t, len(want)+1, a.ID)
 	})

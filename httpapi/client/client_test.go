@@ -415,7 +415,7 @@ func TestTokens(t *testing.T) {
 	w.clock.Advance(time.Second)
 	require.Equal(t, 1, asked(me), "a minute before its end")
 	// Void on the service's side: one renewal, unseen by the caller.
-	require.NoError(t, w.auth.DeleteApp(ctx, w.tenant, 1))
+	require.NoError(t, w.auth.DeleteApp(ctx, w.tenant, 1, auth.By{}))
 	w.faults.plan()
 	_, err := w.client.Me(ctx)
 	var refused *client.Error

@@ -29,12 +29,12 @@ func Of[T any](ctx context.Context, key any, ask func() (T, error)) (T, error) {
 	m.mu.Unlock()
 	one.mu.Lock()
 	defer one.mu.Unlock()
-	if v, ok := one.answer.(T); ok && one.known {
+	if v, ok := one.answer.(T); ok {
 		return v, nil
 	}
 	v, err := ask()
 	if err == nil {
-		one.answer, one.known = v, true
+		one.answer = v
 	}
 	return v, err
 }
@@ -48,6 +48,5 @@ type memory struct {
 
 type memorized struct {
 	mu     sync.Mutex
-	known  bool
-	answer any
+	answer any // nil = nobody was told yet
 }

@@ -208,7 +208,7 @@ func (t *Treasury) weigh(ctx context.Context, j *job, c *chain.Currency, in chai
 		}
 		return t.belowCost(c, j.note.Amount, typical, max(1, below)), nil
 	}
-	if waits, err := t.patient(ctx, j, c, worth, need+v.fund); err != nil || waits.waiting != "" {
+	if waits, err := t.patient(ctx, j, c, worth, fee.Max, need+v.fund); err != nil || waits.waiting != "" {
 		return waits, err
 	}
 	if v.bound, err = fee.Max.MulDiv(t.cfg.CostMargin, 1, ledger.Up); err != nil {
@@ -227,8 +227,8 @@ func (t *Treasury) weigh(ctx context.Context, j *job, c *chain.Currency, in chai
 
 // patient holds a sweep back that may go, until it costs as little of its worth as the tenant's
 // policy wants, or its time is over. One that has cost something goes, and so does one that a
-// payout needs. worth and cost are in units of the gas currency.
-func (t *Treasury) patient(ctx context.Context, j *job, c *chain.Currency, worth decimal.Decimal, cost ledger.Amount) (v verdict, err error) {
+// payout needs. worth, move (of the sweep alone) and cost are in units of the gas currency.
+func (t *Treasury) patient(ctx context.Context, j *job, c *chain.Currency, worth decimal.Decimal, move, cost ledger.Amount) (v verdict, err error) {
 	if t.cfg.Patience == nil || j.note.Payout != "" || j.note.Spent > 0 || j.s.Fundings > 0 || j.s.State == SweepMoving {
 		return v, nil
 	}
@@ -241,7 +241,7 @@ func (t *Treasury) patient(ctx context.Context, j *job, c *chain.Currency, worth
 	if share.GreaterThanOrEqual(units(cost)) {
 		return v, nil
 	}
-	typical, v, err := t.recent(ctx, c, cost)
+	typical, v, err := t.recent(ctx, c, move)
 	if err != nil || v.waiting != "" {
 		return v, err
 	}

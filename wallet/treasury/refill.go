@@ -55,7 +55,8 @@ func (t *Treasury) returned(ctx context.Context, s incoming.Sighting) (done bool
 			done = at.booked
 			return storage.Change{}, err
 		}
-		p, from, err := t.cfg.Proposed(ctx, s.Tenant, chain.Network(s.Network), s.Tx)
+		proposed, err := t.cfg.Proposed(ctx, s.Tenant, chain.Network(s.Network), s.Tx)
+		p, from := proposed[s.Tx]
 		known := from
 		if err == nil && !from {
 			from, known, err = t.fromCold(ctx, &s)
@@ -209,17 +210,13 @@ func (t *Treasury) spenders(ctx context.Context, s *incoming.Sighting) (map[stri
 			}
 		}
 	}
-	for _, tx := range txs {
-		if by[tx] != nil {
-			continue
-		}
-		p, ok, err := t.cfg.Proposed(ctx, s.Tenant, chain.Network(s.Network), tx)
-		if err != nil {
-			return nil, err
-		}
-		if ok { // what it gave back to the cold address
-			by[tx] = p.Outputs
-		}
+	others := slices.DeleteFunc(txs, func(tx string) bool { return by[tx] != nil })
+	proposed, err := t.cfg.Proposed(ctx, s.Tenant, chain.Network(s.Network), others...)
+	if err != nil {
+		return nil, err
+	}
+	for tx, p := range proposed { // what it gave back to the cold address
+		by[tx] = p.Outputs
 	}
 	out := map[string]bool{}
 	for _, o := range s.Spends {
@@ -399,8 +396,9 @@ func (t *Treasury) RefillCost(ctx context.Context, tenant string, n chain.Networ
 // costIsOurs is ErrOwnCost where the cost of a proposal's transaction is booked with its transfer. It is not
 // where that was held apart, and a person said that it is a refill.
 func (t *Treasury) costIsOurs(ctx context.Context, tenant string, n chain.Network, tx string) error {
-	p, proposed, err := t.cfg.Proposed(ctx, tenant, n, tx)
-	if err != nil || !proposed {
+	proposed, err := t.cfg.Proposed(ctx, tenant, n, tx)
+	p, is := proposed[tx]
+	if err != nil || !is {
 		return err
 	}
 	at := slices.IndexFunc(p.Outputs, func(o chain.Output) bool { return !o.Change })

@@ -89,9 +89,9 @@ type Config struct {
 	// begun then, and its payment does not wait for it. Defaults to never.
 	Halted func(ctx context.Context, in chain.Intent) (reason string, err error)
 
-	// Proposed returns the proposal of a refill that made a transaction; ok is false where none
-	// did. Defaults to none.
-	Proposed func(ctx context.Context, tenant string, n chain.Network, tx string) (p refill.Proposal, ok bool, err error)
+	// Proposed returns the proposals of refills that made some of these transactions, by hash.
+	// Defaults to none.
+	Proposed func(ctx context.Context, tenant string, n chain.Network, txs ...string) (map[string]refill.Proposal, error)
 	// Cold lists a tenant's wallets that Sync only looks at. Defaults to none.
 	Cold func(ctx context.Context, tenant string) ([]ColdWallet, error)
 	// Custodian keeps coins elsewhere. Defaults to none.
@@ -130,8 +130,8 @@ func New(cfg Config) (*Treasury, error) {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	if cfg.Proposed == nil {
-		cfg.Proposed = func(context.Context, string, chain.Network, string) (refill.Proposal, bool, error) {
-			return refill.Proposal{}, false, nil
+		cfg.Proposed = func(context.Context, string, chain.Network, ...string) (map[string]refill.Proposal, error) {
+			return nil, nil
 		}
 	}
 	if cfg.CostMargin == 0 {

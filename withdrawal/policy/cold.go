@@ -31,11 +31,8 @@ type Cold struct {
 	Descriptor string `json:"descriptor,omitempty"`
 }
 
-// maxMemo is the longest memo, and maxDescriptor the longest descriptor, in bytes.
-const (
-	maxMemo       = 256
-	maxDescriptor = 4096
-)
+// maxMemo is the longest memo, in bytes.
+const maxMemo = 256
 
 // check fills in what a Policy leaves out, and copies it. The error names each field that is
 // wrong, or is that of Config.ColdAddress.
@@ -89,9 +86,7 @@ func (s *Service) check(ctx context.Context, p *Policy) error {
 		if c.Descriptor == "" {
 			continue
 		}
-		if len(c.Descriptor) > maxDescriptor {
-			bad.AddLong(at+"descriptor", c.Descriptor, maxDescriptor)
-		} else if why := s.c.Described(currency, to, c.Descriptor); why != "" {
+		if why := s.c.Described(currency, to, c.Descriptor); why != "" {
 			bad.Add(at+"descriptor", why)
 		}
 	}
