@@ -497,6 +497,10 @@ type Attempt struct {
 	Tx     string
 	Raw    []byte
 	Spends []string
+	// MaxCost is Unsigned.MaxCost, 0 where it is not known. On UTXO networks it is what the
+	// transaction costs: a client whose node keeps no index of transactions gives it back as
+	// Status.Cost.
+	MaxCost ledger.Amount
 }
 
 // State is what the network says of an attempt.
@@ -533,7 +537,8 @@ type Status struct {
 	// transfer, in units of its currency, rounded up: a token may take a fee. 0 = nothing
 	// is missing.
 	Shortfall ledger.Amount
-	// Cost is what the network took, in units of the gas currency, rounded up.
+	// Cost is what the network took, in units of the gas currency, rounded up. 0 of a transaction
+	// in a block: the node cannot say.
 	Cost ledger.Amount
 	// By is the conflicting tx, where known.
 	By string

@@ -118,7 +118,7 @@ func (s *sender) sign(u chain.Unsigned) chain.Attempt {
 	require.NoError(k.t, err)
 	require.NotEmpty(k.t, signed.Tx)
 	require.NotEmpty(k.t, signed.Raw)
-	return chain.Attempt{Tx: signed.Tx, Raw: signed.Raw, Spends: u.Spends}
+	return chain.Attempt{Tx: signed.Tx, Raw: signed.Raw, Spends: u.Spends, MaxCost: u.MaxCost}
 }
 
 // attempt builds and signs one order.

@@ -138,7 +138,7 @@ func (n *Sender) poll(ctx context.Context, all []*claimedIntent) (jobs []*claime
 		for _, a := range byIntent[j.id] {
 			if a.v.State == Open || a.v.State == AttemptFinal && j.v.State == Final {
 				open = append(open, a)
-				ask = append(ask, chain.Attempt{Tx: a.tx, Raw: a.v.Raw, Spends: a.v.Spends})
+				ask = append(ask, chain.Attempt{Tx: a.tx, Raw: a.v.Raw, Spends: a.v.Spends, MaxCost: a.v.MaxCost})
 			}
 		}
 	}

@@ -201,7 +201,7 @@ func (s *Service) look(ctx context.Context, p Proposal) error {
 		return err
 	}
 	client := s.c.Clients[p.Network]
-	said, err := client.Status(storage.Apart(ctx), chain.Attempt{Tx: p.Tx, Raw: p.Raw, Spends: p.Inputs})
+	said, err := client.Status(storage.Apart(ctx), chain.Attempt{Tx: p.Tx, Raw: p.Raw, Spends: p.Inputs, MaxCost: p.Fee})
 	if err == nil && len(said) != 1 {
 		err = fmt.Errorf("refill: status on %s: %w: %d answers to one question", p.Network, chain.ErrNode, len(said))
 	}

@@ -25,7 +25,8 @@ func rejected(format string, args ...any) error {
 }
 
 // Build spends exactly the order's coins. It reads the transactions that made
-// them, and refuses a coin that is not what the chain says. Attempt n offers an
+// them (with Options.Pruned the node's set of unspent outputs), and refuses a coin
+// that is not what the chain says. Attempt n offers an
 // eighth more than attempt n−1 for the same coins, and at least what nodes ask
 // of a replacement. Change below the dust limit is left to the miner. Which of
 // payment and change comes first is for nobody to guess.
@@ -34,7 +35,11 @@ func (c *Client) Build(ctx context.Context, o chain.Order) (chain.Unsigned, erro
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
-	if err := c.sources(ctx, d); err != nil {
+	prove := c.sources
+	if c.o.Pruned {
+		prove = c.unproven
+	}
+	if err := prove(ctx, d); err != nil {
 		return chain.Unsigned{}, err
 	}
 	payload, err := d.encode()
@@ -221,30 +226,42 @@ func (c *Client) sources(ctx context.Context, p *packet) error {
 		if noIndex(k.Err) {
 			return errNoIndex
 		}
-		raw, err := bytesOf(k)
+		t, err := c.given(k, at.Hash.String())
 		if err != nil {
 			return err
 		}
-		t, err := readTx(raw, c.p.MWEB)
-		if err != nil || hexHash(t.id) != at.Hash.String() {
-			return fmt.Errorf("%w: it does not give transaction %s", chain.ErrNode, at.Hash)
-		}
-		made := wire.NewMsgTx(2)
-		if err := made.DeserializeNoWitness(bytes.NewReader(t.stripped())); err != nil || int(at.Index) >= len(made.TxOut) {
-			return rejected("coin %s does not exist", at)
-		}
-		got, want := made.TxOut[at.Index], p.from[i].out
-		if got.Value != want.Value || !bytes.Equal(got.PkScript, want.PkScript) {
-			return rejected("coin %s is another on the chain: %d units", at, got.Value)
-		}
-		if kind, _ := classify(want.PkScript); kind != p2tr { // Taproot signs all amounts
-			p.from[i].tx = made
+		if err := p.madeBy(i, &t); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-var errNoIndex = fmt.Errorf("%w: it keeps no index of transactions: start it with -txindex=1 (btcd: --txindex)", chain.ErrNode)
+// madeBy checks a coin against the transaction that made it, and keeps that.
+func (p *packet) madeBy(i int, t *tx) error {
+	at, made := p.tx.TxIn[i].PreviousOutPoint, wire.NewMsgTx(2)
+	if err := made.DeserializeNoWitness(bytes.NewReader(t.stripped())); err != nil || int(at.Index) >= len(made.TxOut) {
+		return rejected("coin %s does not exist", at)
+	}
+	want := p.from[i].out
+	if err := sameCoin(at, made.TxOut[at.Index], want); err != nil {
+		return err
+	}
+	if kind, _ := classify(want.PkScript); kind != p2tr { // Taproot signs all amounts
+		p.from[i].tx = made
+	}
+	return nil
+}
+
+// sameCoin refuses a coin that is not what was believed.
+func sameCoin(at wire.OutPoint, got, want *wire.TxOut) error {
+	if got.Value != want.Value || !bytes.Equal(got.PkScript, want.PkScript) {
+		return rejected("coin %s is another on the chain: %d units", at, got.Value)
+	}
+	return nil
+}
+
+var errNoIndex = fmt.Errorf("%w: it keeps no index of transactions: start it with -txindex=1 (btcd: --txindex), or set Options.Pruned", chain.ErrNode)
 
 func parseOutpoint(s string) (o wire.OutPoint, err error) {
 	id, index, _ := strings.Cut(s, ":")

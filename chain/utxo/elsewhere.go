@@ -59,7 +59,11 @@ func (c *Client) ProposeCold(ctx context.Context, text string, o chain.Order) (u
 	if in.MaxCost > 0 && fee > int64(in.MaxCost) {
 		return u, "", &chain.DearError{Need: ledger.Amount(fee), Most: in.MaxCost}
 	}
-	if err := c.sources(ctx, p); err != nil {
+	prove := c.sources
+	if c.o.Pruned {
+		prove = c.fromBlocks
+	}
+	if err := prove(ctx, p); err != nil {
 		return u, "", err
 	}
 	payload, err := p.proposal(d)

@@ -40,6 +40,10 @@ func onNodes(t *testing.T, f func(t *testing.T, n *town)) {
 		t.Parallel()
 		f(t, litecoinTown(t))
 	})
+	t.Run("litecoin_core_pruned", func(t *testing.T) {
+		t.Parallel()
+		f(t, prunedTown(t))
+	})
 }
 
 func testKey(seed string) *btcec.PrivateKey {
@@ -93,7 +97,7 @@ func (n *town) build(t testing.TB, k *btcec.PrivateKey, o chain.Order) chain.Att
 	}
 	s, err := n.client.Assemble(u, sigs)
 	require.NoError(t, err)
-	return chain.Attempt{Tx: s.Tx, Raw: s.Raw, Spends: u.Spends}
+	return chain.Attempt{Tx: s.Tx, Raw: s.Raw, Spends: u.Spends, MaxCost: u.MaxCost}
 }
 
 func (n *town) broadcast(t testing.TB, a chain.Attempt) {

@@ -25,7 +25,8 @@ type packet struct {
 }
 
 // source is a coin: the whole transaction that made it, but for Taproot, whose
-// signatures hold all amounts; its output; and what a P2SH script asks for.
+// signatures hold all amounts, and Options.Pruned; its output; and what a P2SH script
+// asks for.
 type source struct {
 	tx     *wire.MsgTx
 	out    *wire.TxOut
@@ -81,7 +82,7 @@ func (c *Client) parsePayload(payload []byte) (*packet, error) {
 		return nil, rejected("the payload spends or pays nothing")
 	}
 	for i := range in.Inputs {
-		s, err := sourceOf(&in.Inputs[i], p.tx.TxIn[i].PreviousOutPoint)
+		s, err := c.sourceOf(&in.Inputs[i], p.tx.TxIn[i].PreviousOutPoint)
 		if err != nil {
 			return nil, rejected("input %d: %w", i, err)
 		}
@@ -97,8 +98,8 @@ func (c *Client) parsePayload(payload []byte) (*packet, error) {
 	return p, nil
 }
 
-// sourceOf reads where a coin comes from and proves what it is worth.
-func sourceOf(in *psbt.PInput, at wire.OutPoint) (source, error) {
+// sourceOf reads where a coin comes from and proves what it is worth, where the payload can.
+func (c *Client) sourceOf(in *psbt.PInput, at wire.OutPoint) (source, error) {
 	s := source{tx: in.NonWitnessUtxo, out: in.WitnessUtxo, redeem: in.RedeemScript}
 	if s.tx != nil {
 		if id := s.tx.TxHash(); id != at.Hash || int64(at.Index) >= int64(len(s.tx.TxOut)) {
@@ -112,6 +113,7 @@ func sourceOf(in *psbt.PInput, at wire.OutPoint) (source, error) {
 	k, program := classify(s.out.PkScript)
 	switch {
 	case k == p2tr && s.tx == nil && s.redeem == nil:
+	case k == p2wpkh && c.o.Pruned && s.redeem == nil:
 	case (k == p2pkh || k == p2wpkh) && s.tx != nil && s.redeem == nil:
 	case k == p2sh && s.tx != nil:
 		if inner, _ := classify(s.redeem); inner != p2wpkh || !bytes.Equal(btcaddr.Hash160(s.redeem), program) {
@@ -125,7 +127,7 @@ func sourceOf(in *psbt.PInput, at wire.OutPoint) (source, error) {
 
 // Inspect implements chain.Inspector: everything is read from the payload and
 // proven by it. Amounts are those of the transactions that made the coins, which
-// the payload holds whole.
+// the payload holds whole. With Options.Pruned it may say the amounts alone.
 func (c *Client) Inspect(payload []byte) (chain.Unsigned, error) {
 	p, err := c.parsePayload(payload)
 	if err != nil {

@@ -68,6 +68,9 @@ func unsupported(err error) bool {
 // noIndex: the node says that it keeps no index of transactions.
 func noIndex(err error) bool { return transport.Replied(err, "txindex", "transaction index") }
 
+// dropped: the node is pruned, and keeps the block no more.
+func dropped(err error) bool { return transport.Replied(err, "pruned data") }
+
 // unknownTx: the node knows no such transaction, and would if there were one.
 func unknownTx(err error) bool {
 	var r *transport.ReplyError

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"slices"
 
 	"github.com/btcsuite/btcd/wire/v2"
 
@@ -45,7 +46,8 @@ func (c *Client) Broadcast(ctx context.Context, s chain.Stored) error {
 	if s.Network() != string(c.o.Network) {
 		return fmt.Errorf("utxo: a transaction of %s cannot be sent on %s", s.Network(), c.o.Network)
 	}
-	if _, err := signed(s.Tx(), s.Raw()); err != nil {
+	t, err := signed(s.Tx(), s.Raw())
+	if err != nil {
 		return err
 	}
 	if _, err := c.height(ctx); err != nil {
@@ -61,11 +63,27 @@ func (c *Client) Broadcast(ctx context.Context, s chain.Stored) error {
 		}
 		return nil
 	}
-	info, err := c.lookUp(ctx, s.Tx())
-	if err == nil && info[0] != nil {
+	if has, err := c.has(ctx, s.Tx(), len(t.TxOut)); has && err == nil {
 		return nil
 	}
 	return k.Err
+}
+
+// has reports whether the node has a transaction. A pruned node shows one in a block by what
+// nothing has spent of it.
+func (c *Client) has(ctx context.Context, id string, outputs int) (bool, error) {
+	info, err := c.lookUp(ctx, id)
+	if err != nil || info[0] != nil || !c.o.Pruned {
+		return err == nil && info[0] != nil, err
+	}
+	calls := make([]*transport.Call, outputs)
+	for i := range calls {
+		calls[i] = transport.NewCall("gettxout", id, i, false)
+	}
+	if err := c.node.Do(ctx, calls...); err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(calls, func(k *transport.Call) bool { return k.Err == nil && !k.Null() }), nil
 }
 
 // txInfo is what a node says of a transaction that it has.
@@ -76,7 +94,8 @@ type txInfo struct {
 }
 
 // lookUp asks for transactions, in their order: nil for one that the node has
-// neither in its mempool nor in a block of its chain.
+// neither in its mempool nor in a block of its chain. A pruned node tells of its
+// mempool alone.
 func (c *Client) lookUp(ctx context.Context, ids ...string) ([]*txInfo, error) {
 	out := make([]*txInfo, len(ids))
 	calls := make([]*transport.Call, len(ids))
@@ -87,7 +106,7 @@ func (c *Client) lookUp(ctx context.Context, ids ...string) ([]*txInfo, error) {
 		return nil, err
 	}
 	for i, k := range calls {
-		if unknownTx(k.Err) {
+		if unknownTx(k.Err) || noIndex(k.Err) && c.o.Pruned {
 			continue
 		}
 		if noIndex(k.Err) {

@@ -17,6 +17,7 @@ type question struct {
 	id     string
 	own    *tx // nil where the attempt's bytes are not at hand
 	spends []string
+	cost   ledger.Amount // 0 = not known
 	info   *txInfo
 }
 
@@ -25,7 +26,8 @@ type question struct {
 // in the blocks since: if it does the same, it is the attempt under another id
 // (By), else the attempt is Conflicted. A transaction that only waits in a
 // mempool is proof of nothing. An attempt of which the node's answers contradict each
-// other is Unknown, whatever the others are.
+// other is Unknown, whatever the others are. With Options.Pruned one in a block is
+// found by its Spends or Raw alone.
 func (c *Client) Status(ctx context.Context, attempts ...chain.Attempt) ([]chain.Status, error) {
 	tip, err := c.Tip(ctx)
 	if err != nil {
@@ -68,7 +70,7 @@ func (c *Client) ask(a chain.Attempt) *question {
 	if !isHash(a.Tx) {
 		return nil
 	}
-	q := &question{id: a.Tx, spends: a.Spends}
+	q := &question{id: a.Tx, spends: a.Spends, cost: a.MaxCost}
 	if len(a.Raw) > 0 {
 		t, err := readTx(a.Raw, c.p.MWEB)
 		if err != nil || hexHash(t.id) != a.Tx {
@@ -100,7 +102,7 @@ func (c *Client) judge(ctx context.Context, head chain.Block, q *question, taken
 		if err != nil || b.Height > head.Height {
 			return unknown, err // mined while we looked: the next look sees it
 		}
-		return c.included(ctx, head, b, &t)
+		return c.included(ctx, head, b, &t, q)
 	}
 	for _, s := range q.spends {
 		by, ok := taken[s]
@@ -111,7 +113,7 @@ func (c *Client) judge(ctx context.Context, head chain.Block, q *question, taken
 		if id != q.id && (q.own == nil || !bytes.Equal(by.tx.effect(), q.own.effect())) {
 			return placed(head, by.block, chain.Status{State: chain.Conflicted, By: id}), nil
 		}
-		st, err := c.included(ctx, head, by.block, by.tx)
+		st, err := c.included(ctx, head, by.block, by.tx, q)
 		if id != q.id {
 			st.By = id // its signatures were changed on the way
 		}
@@ -125,10 +127,13 @@ func placed(head, b chain.Block, s chain.Status) chain.Status {
 	return s
 }
 
-func (c *Client) included(ctx context.Context, head, b chain.Block, t *tx) (chain.Status, error) {
-	cost, err := c.cost(ctx, t)
-	if err != nil {
-		return chain.Status{State: chain.Unknown}, err
+func (c *Client) included(ctx context.Context, head, b chain.Block, t *tx, q *question) (chain.Status, error) {
+	cost := q.cost
+	if !c.o.Pruned {
+		var err error
+		if cost, err = c.cost(ctx, t); err != nil {
+			return chain.Status{State: chain.Unknown}, err
+		}
 	}
 	return placed(head, b, chain.Status{State: chain.Included, Executed: true, Cost: cost}), nil
 }

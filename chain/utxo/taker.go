@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
@@ -23,7 +24,8 @@ const maxTaken = 4096
 // takers finds, in blocks, what spends the outputs that the questions spend.
 // Nodes keep no index of that. So it is asked which outputs are gone, where they
 // were made, and the blocks are read from the head back to there, at most
-// Options.SearchBlocks of them.
+// Options.SearchBlocks of them, and none that was read before in vain. A pruned node
+// does not tell where they were made, and ends the search at the oldest block that it has.
 func (c *Client) takers(ctx context.Context, head chain.Block, qs []*question) (map[string]taker, error) {
 	found := map[string]taker{}
 	missing, err := c.gone(ctx, qs)
@@ -33,14 +35,25 @@ func (c *Client) takers(ctx context.Context, head chain.Block, qs []*question) (
 	if err := c.recall(ctx, missing, found); err != nil || len(missing) == 0 {
 		return found, err
 	}
-	lowest, err := c.made(ctx, missing)
-	if err != nil || len(missing) == 0 {
-		return found, err
+	var lowest int64
+	if !c.o.Pruned {
+		if lowest, err = c.made(ctx, missing); err != nil || len(missing) == 0 {
+			return found, err
+		}
 	}
 	lowest = max(lowest, head.Height-int64(c.o.SearchBlocks)+1)
+	passed := c.inVain(missing)
+	asked := maps.Clone(missing)
 	hash := head.Hash
-	for height := head.Height; height >= lowest && len(missing) > 0; height-- {
+	for height := head.Height; height >= lowest; height-- {
+		maps.DeleteFunc(missing, func(key [36]byte, _ string) bool { return passed[key] == hash })
+		if len(missing) == 0 {
+			break
+		}
 		blocks, err := c.blocks(ctx, height, []string{hash})
+		if c.o.Pruned && dropped(err) {
+			break
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -59,7 +72,37 @@ func (c *Client) takers(ctx context.Context, head chain.Block, qs []*question) (
 		hash = b.Parent
 	}
 	c.remember(found)
+	c.pass(head, asked, found)
 	return found, nil
+}
+
+// inVain is the hash of the block down from which no spend of an output was found.
+func (c *Client) inVain(missing map[[36]byte]string) map[[36]byte]string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := make(map[[36]byte]string, len(missing))
+	for key := range missing {
+		if hash, ok := c.passed[key]; ok {
+			out[key] = hash
+		}
+	}
+	return out
+}
+
+// pass remembers which of the outputs nothing on the chain of head spends.
+func (c *Client) pass(head chain.Block, asked map[[36]byte]string, found map[string]taker) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.passed)+len(asked) > maxTaken {
+		clear(c.passed)
+	}
+	for key, s := range asked {
+		if _, ok := found[s]; ok {
+			delete(c.passed, key)
+		} else {
+			c.passed[key] = head.Hash
+		}
+	}
 }
 
 // keep copies a transaction out of its block.

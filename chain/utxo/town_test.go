@@ -38,6 +38,7 @@ type town struct {
 	key     *btcec.PrivateKey
 	purse   []wire.OutPoint // each of share units, P2PKH of key
 	forks   int
+	pruned  bool
 
 	mu    sync.Mutex
 	fault fault
@@ -45,6 +46,7 @@ type town struct {
 
 type fault struct {
 	lag                 int64
+	kept                int64 // the oldest block that is not dropped
 	partial, fail, lose bool
 }
 
@@ -91,6 +93,17 @@ func litecoinTown(t testing.TB) *town {
 	n := &town{network: "LTC", dialect: Core, key: customer()}
 	n.params, _ = Testnets("LTC", "regtest")
 	n.node = testenv.Litecoind(t, "-mempoolreplacement=1")
+	n.found(t, 110)
+	return n
+}
+
+// prunedTown is a Litecoin Core that keeps no index of transactions. Its chain is too short
+// for it to drop blocks: see fault.kept.
+func prunedTown(t testing.TB) *town {
+	t.Helper()
+	n := &town{network: "LTC", dialect: Core, key: customer(), pruned: true}
+	n.params, _ = Testnets("LTC", "regtest")
+	n.node = testenv.Litecoind(t, append(testenv.Pruned, "-mempoolreplacement=1")...)
 	n.found(t, 110)
 	return n
 }
@@ -145,7 +158,7 @@ func (n *town) connect(t testing.TB, url string, p Params, change ...func(*Optio
 	t.Helper()
 	o := Options{
 		Network: n.network, Params: p, Registry: mainRegistry(), URL: url, Dialect: n.dialect,
-		User: testenv.CoinUser, Password: testenv.CoinPassword,
+		User: testenv.CoinUser, Password: testenv.CoinPassword, Pruned: n.pruned,
 	}
 	for _, f := range change {
 		f(&o)
@@ -279,6 +292,7 @@ func (n *town) reorg(t testing.TB, depth int, drop ...string) {
 	var keep []string
 	head := n.height()
 	var first string
+	in := map[string]string{} // a node without an index is asked with the block
 	for h := head - int64(depth) + 1; h <= head; h++ {
 		var hash string
 		n.ask(t, &hash, "getblockhash", h)
@@ -287,6 +301,7 @@ func (n *town) reorg(t testing.TB, depth int, drop ...string) {
 		}
 		for _, x := range n.block(t, hash, h).txs[1:] {
 			keep = append(keep, hexHash(x.id))
+			in[hexHash(x.id)] = hash
 		}
 	}
 	var waits []string
@@ -296,7 +311,11 @@ func (n *town) reorg(t testing.TB, depth int, drop ...string) {
 	for _, id := range keep {
 		if !slices.Contains(drop, id) {
 			var raw string
-			n.ask(t, &raw, "getrawtransaction", id, 0)
+			if hash := in[id]; n.pruned && hash != "" {
+				n.ask(t, &raw, "getrawtransaction", id, false, hash)
+			} else {
+				n.ask(t, &raw, "getrawtransaction", id, 0)
+			}
 			raws = append(raws, raw)
 		}
 	}
@@ -344,7 +363,7 @@ func (n *town) proxy(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	if f.lag > 0 || f.partial {
+	if f.lag > 0 || f.partial || f.kept > 0 {
 		answer = n.spoil(batch, answer, f)
 	}
 	_, _ = w.Write(answer)
@@ -370,10 +389,24 @@ func (n *town) spoil(batch []transport.Request, answer []byte, f fault) []byte {
 			if text, ok := all[i]["result"].(string); ok && f.partial {
 				all[i]["result"] = n.shorter(text)
 			}
+			if n.heightOf(q.Params[0]) < f.kept {
+				all[i]["result"], all[i]["error"] = nil, map[string]any{"code": -1, "message": "Block not available (pruned data)"}
+			}
 		}
 	}
 	out, _ := json.Marshal(all)
 	return out
+}
+
+// heightOf is where a block of a hash lies.
+func (n *town) heightOf(hash any) int64 {
+	var at struct {
+		Height int64 `json:"height"`
+	}
+	if raw, err := n.try("getblockheader", hash, true); err != nil || json.Unmarshal(raw, &at) != nil {
+		return -1
+	}
+	return at.Height
 }
 
 // shorter takes the last transaction out of a block.

@@ -12,16 +12,16 @@
 //     the transaction is mined again elsewhere.
 //   - A payload to be signed is a PSBT (BIP 174) that holds the whole transactions
 //     it spends from, so a signer sees amounts and fee without trusting whoever
-//     built it; Inspect accepts one writing of it only.
+//     built it (but see Options.Pruned); Inspect accepts one writing of it only.
 //   - What became of a transaction is judged by what spent its inputs, so one
 //     that came into a block under another id (its signatures were changed) is
 //     recognised, and Conflicted names a transaction found in a block.
 //   - Amounts are exact integers; no float. The node's URL and password are in no
 //     error.
 //
-// The node has to keep a transaction index (-txindex=1, --txindex), and must not
-// prune blocks that are still to be read. What needs an index of addresses is
-// said at Balance and History.
+// The node has to keep a transaction index (-txindex=1, --txindex), unless
+// Options.Pruned is set. It must not prune blocks that are still to be read. What
+// needs an index of addresses is said at Balance and History.
 package utxo
 
 import (
@@ -80,6 +80,14 @@ type Options struct {
 	// SearchBlocks is how many blocks back Status looks for what spent an output.
 	// Defaults to 1000.
 	SearchBlocks int
+	// Pruned says that the node keeps no index of transactions, and may drop old blocks
+	// (-prune). What became of an attempt is then looked for in blocks, by the coins that it
+	// spends, and its cost is what Attempt.MaxCost says. A payload does not hold the
+	// transactions that made its coins: who signs has the word of who built it for what they
+	// are worth, and a signature is good for that amount alone. A signer that reads such
+	// payloads sets it, too. It is not for Params.Legacy, whose signatures are good for any
+	// amount.
+	Pruned bool
 	// MaxMempool is how many bytes of waiting transactions are kept. Defaults to 128 MiB.
 	MaxMempool int64
 	// PoolFetch is how many new waiting transactions one Pending reads before it
@@ -100,6 +108,8 @@ type Client struct {
 	pool  pool
 	mu    sync.Mutex
 	taken map[string]taker // spends found in blocks
+	// passed is the hash of the head down from which no block was found that spends an output.
+	passed map[[36]byte]string
 }
 
 var (
@@ -125,12 +135,14 @@ func New(o Options) (*Client, error) {
 		return nil, fmt.Errorf("utxo: %s: Options.Params are required: see Mainnet", o.Network)
 	case !o.Params.Legacy && o.Params.Address.HRP == "":
 		return nil, fmt.Errorf("utxo: %s: without segregated witness Params.Legacy must be set", o.Network)
+	case o.Params.Legacy && o.Pruned:
+		return nil, fmt.Errorf("utxo: %s: Options.Pruned needs segregated witness: connect a node with an index of transactions", o.Network)
 	}
 	u, err := url.Parse(o.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, fmt.Errorf("utxo: %s: Options.URL must be an http or https URL", o.Network)
 	}
-	c := &Client{o: withDefaults(o), taken: map[string]taker{}}
+	c := &Client{o: withDefaults(o), taken: map[string]taker{}, passed: map[[36]byte]string{}}
 	c.p = c.o.Params
 	if c.native, err = o.Registry.Gas(o.Network); err != nil {
 		return nil, fmt.Errorf("utxo: %s: its coin must be in the Registry: %w", o.Network, err)

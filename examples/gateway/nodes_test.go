@@ -41,7 +41,7 @@ func TestNodesPaymentAndWithdrawal(t *testing.T) {
 		open           func(testing.TB) *site
 	}{
 		{"Btcd", "BTC", openCoins("BTC", "simnet", "btcd", 330)},
-		{"LitecoinCore", "LTC", openCoins("LTC", "regtest", "core", 130)},
+		{"LitecoinCorePruned", "LTC", openPruned},
 		{"Anvil", "ETH", openAnvil},
 		{"AnvilToken", "USDCERC20", openAnvil},
 		{"Geth", "AVAX", openGeth},

@@ -46,9 +46,16 @@ type site struct {
 	somebody chain.Address // who is there already; "" where anybody may be paid
 }
 
-func openCoins(network chain.Network, kind, dialect string, blocks int) func(testing.TB) *site {
+// openPruned is a Litecoin Core that keeps no index of transactions.
+func openPruned(t testing.TB) *site {
+	s := openCoins("LTC", "regtest", "core", 130, testenv.Pruned...)(t)
+	s.settings["CRYPTOPAY_PRUNED_LTC"] = "1"
+	return s
+}
+
+func openCoins(network chain.Network, kind, dialect string, blocks int, args ...string) func(testing.TB) *site {
 	return func(t testing.TB) *site {
-		m := utxotest.Open(t, network, kind, blocks)
+		m := utxotest.Open(t, network, kind, blocks, args...)
 		_, host, _ := strings.Cut(m.Node.URL(), "//")
 		return &site{
 			network: network, float: "0.1", pace: 1,

@@ -64,9 +64,10 @@ type module struct {
 
 // network is what may be signed on a network.
 type network struct {
-	Chain string  `json:"chain"` // "" is the main one; see CRYPTOPAY_CHAIN_… of the gateway
-	Stake string  `json:"stake"` // of ADA; see CRYPTOPAY_STAKE_ADA of the gateway
-	Costs []limit `json:"costs"` // the most that the network may take
+	Chain  string  `json:"chain"`  // "" is the main one; see CRYPTOPAY_CHAIN_… of the gateway
+	Pruned bool    `json:"pruned"` // see CRYPTOPAY_PRUNED_… of the gateway
+	Stake  string  `json:"stake"`  // of ADA; see CRYPTOPAY_STAKE_ADA of the gateway
+	Costs  []limit `json:"costs"`  // the most that the network may take
 }
 
 // currency is what may be paid to others.

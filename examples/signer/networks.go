@@ -81,6 +81,9 @@ func (c *config) client(r *chain.Registry, n chain.Network, set network) (chain.
 	if set.Stake != "" && n != "ADA" {
 		return nil, errors.New("stake is for ADA")
 	}
+	if _, ok := c.all.UTXO(n); set.Pruned && !ok {
+		return nil, errors.New("pruned is for BTC and LTC")
+	}
 	if o, ok := c.all.EVM(n); ok {
 		info, err := r.Network(string(n))
 		if err != nil {
@@ -95,7 +98,7 @@ func (c *config) client(r *chain.Registry, n chain.Network, set network) (chain.
 				return nil, errors.New("chain must be regtest or simnet (BTC), or regtest (LTC)")
 			}
 		}
-		return utxo.New(utxo.Options{Network: n, Params: params, Registry: r, URL: nowhere})
+		return utxo.New(utxo.Options{Network: n, Params: params, Registry: r, URL: nowhere, Pruned: set.Pruned})
 	}
 	switch n {
 	case "TRX":

@@ -148,6 +148,7 @@ func TestFS07_PolicyFile(t *testing.T) {
 		`{"networks": {"XRP": {"chain": "testnet"}}}`:                                                   "network id",
 		`{"networks": {"ADA": {"chain": "preprod"}}}`:                                                   "not for ADA",
 		`{"networks": {"ADA": {"stake": "addr1"}}}`:                                                     "stake address",
+		`{"networks": {"ETH": {"pruned": true}}}`:                                                       "pruned is for BTC and LTC",
 		`{"networks": {"BTC": {"stake": "stake1"}}}`:                                                    "stake is for ADA",
 		`{"networks": {"ETH": {}}, "currencies": {"MOON": {}}}`:                                         "MOON",
 		`{"networks": {"ETH": {}}, "currencies": {"USDTERC20": {"contract": "0x1"}}}`:                   "other chains than the main one",

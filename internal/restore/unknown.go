@@ -478,7 +478,11 @@ func (s *Steps) costOf(ctx context.Context, client chain.Client, u *Tx) (ledger.
 	if len(all) != 1 || all[0].State != chain.Included {
 		return 0, fmt.Errorf("%w: it does not say what %s of %s has cost: ask again", chain.ErrNode, u.Tx, u.Network)
 	}
-	return all[0].Cost, nil
+	info, err := s.cfg.Registry.Network(string(u.Network))
+	if err == nil && info.Family == chain.UTXOFamily && all[0].Cost == 0 {
+		err = fmt.Errorf("restore: the node of %s keeps no index of transactions, and cannot say what %s has cost: connect one that does", u.Network, u.Tx)
+	}
+	return all[0].Cost, err
 }
 
 // bookPaid takes what was paid from a wallet, and what that does not have from what it owes.

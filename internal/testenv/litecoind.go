@@ -5,6 +5,9 @@ import (
 	"testing"
 )
 
+// Pruned are arguments for a Litecoind that keeps no index of transactions, and prunes.
+var Pruned = []string{"-txindex=0", "-prune=1"}
+
 // Litecoind starts a Litecoin Core on a fresh regtest chain, with an index of
 // transactions and no wallet. It speaks the dialect of Bitcoin Core, and takes no
 // replacements unless told to, as is its default. Its blocks

@@ -38,6 +38,7 @@ type Node struct {
 	steps         *[]chain.Step // of a payment by its value. nil is what is shipped
 	final         int64         // blocks. 0 is the node's own word
 	dialect       utxo.Dialect
+	pruned        bool // it keeps no index of transactions
 	solid         string
 	kupo          string // an own node of Cardano has it beside Ogmios
 	Project       string // at a provider of Cardano, which has neither; a secret
@@ -81,6 +82,12 @@ var nodeSettings = []struct {
 		at.dialect = utxo.Dialect(v)
 		if at.dialect != utxo.Core && at.dialect != utxo.Btcd {
 			return fmt.Errorf("must be %s or %s", utxo.Core, utxo.Btcd)
+		}
+		return nil
+	}},
+	{"PRUNED", isUTXO, func(at *Node, v string) error {
+		if at.pruned = v == "1"; !at.pruned {
+			return errors.New("must be 1, or empty for a node with an index of transactions")
 		}
 		return nil
 	}},
@@ -350,7 +357,7 @@ func (at Node) utxo(r *chain.Registry, n chain.Network) (chain.Client, error) {
 			return nil, chainError(n, errors.New("must be regtest or simnet (BTC), or regtest (LTC)"))
 		}
 	}
-	return utxo.New(utxo.Options{Network: n, Params: params, Registry: r, URL: at.URL, Dialect: at.dialect, Header: at.header})
+	return utxo.New(utxo.Options{Network: n, Params: params, Registry: r, URL: at.URL, Dialect: at.dialect, Header: at.header, Pruned: at.pruned})
 }
 
 // Main are the networks whose main chain is served.
