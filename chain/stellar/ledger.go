@@ -177,6 +177,7 @@ type operation struct {
 	muxed   []byte // id of a muxed destination, nil: none
 	amount  []byte // of coins, in a text
 	changes []change
+	memo    memo // of its transaction, where it was read; else without Kind
 }
 
 // native is how Horizon names lumens.
@@ -336,20 +337,55 @@ func (c *Client) operations(ctx context.Context, path string, cursor int64, f fu
 	}
 }
 
-// memo reads the memo of a transaction: its kind as Horizon names it, and what it
-// says; hashes in base64.
-func (c *Client) memo(ctx context.Context, tx string) (kind, memo string, err error) {
-	var t struct {
-		Hash string `json:"hash"`
-		Kind string `json:"memo_type"`
-		Memo string `json:"memo"`
-	}
+// memo is what a transaction says beside what it does.
+type memo struct {
+	Hash string `json:"hash"`
+	Kind string `json:"memo_type"` // as Horizon names it
+	Text string `json:"memo"`      // hashes in base64
+}
+
+// memo reads the memo of a transaction.
+func (c *Client) memo(ctx context.Context, tx string) (m memo, err error) {
 	raw, err := c.node.get(ctx, "/transactions/"+tx)
 	if err != nil {
-		return "", "", err
+		return m, err
 	}
-	if json.Unmarshal(raw, &t) != nil || t.Hash != tx || t.Kind == "" {
-		return "", "", fmt.Errorf("%w: it was asked for transaction %s and answered something else", chain.ErrNode, tx)
+	if json.Unmarshal(raw, &m) != nil || m.Hash != tx || m.Kind == "" {
+		return m, fmt.Errorf("%w: it was asked for transaction %s and answered something else", chain.ErrNode, tx)
 	}
-	return t.Kind, t.Memo, nil
+	return m, nil
+}
+
+// memos reads those of the transactions of a ledger, up to the last that is wanted. A node that
+// leaves one out is asked for it by itself.
+func (c *Client) memos(ctx context.Context, height int64, wanted map[string]bool) (map[string]memo, error) {
+	found := make(map[string]memo, len(wanted))
+	for cursor := int64(0); len(found) < len(wanted); {
+		var page struct {
+			Embedded struct {
+				Records []struct {
+					memo
+					Token string `json:"paging_token"`
+				} `json:"records"`
+			} `json:"_embedded"`
+		}
+		if err := c.node.ask(ctx, fmt.Sprintf("/ledgers/%d/transactions?order=asc&limit=%d&include_failed=false&cursor=%d", height, pageSize, cursor), &page); err != nil {
+			return nil, err
+		}
+		records := page.Embedded.Records
+		for _, r := range records {
+			if wanted[r.Hash] && r.Kind != "" {
+				found[r.Hash] = r.memo
+			}
+		}
+		if len(records) < pageSize {
+			break
+		}
+		last, err := strconv.ParseInt(records[len(records)-1].Token, 10, 64)
+		if err != nil || last <= cursor {
+			return nil, fmt.Errorf("%w: transactions of ledger %d out of order", chain.ErrNode, height)
+		}
+		cursor = last
+	}
+	return found, nil
 }

@@ -56,6 +56,9 @@ func (c *Client) block(ctx context.Context, height int64) (block, error) {
 
 // match makes the transfers of one ledger.
 func (c *Client) match(ctx context.Context, b *block, w chain.Watch) ([]chain.Transfer, error) {
+	if err := c.withMemos(ctx, b, w); err != nil {
+		return nil, err
+	}
 	var out []chain.Transfer
 	for i := range b.ops {
 		found, err := c.transfers(ctx, &b.ops[i], b.Block, w)
@@ -67,29 +70,58 @@ func (c *Client) match(ctx context.Context, b *block, w chain.Watch) ([]chain.Tr
 	return out, nil
 }
 
+// fewMemos are asked for one by one. More are read with all transactions of the ledger, 200 in a
+// request: what somebody pays us in many transactions does not cost as many requests.
+const fewMemos = 5
+
+// withMemos reads the memos of a ledger's payments to watched addresses, where they are many.
+func (c *Client) withMemos(ctx context.Context, b *block, w chain.Watch) error {
+	wanted := map[string]bool{}
+	for i := range b.ops {
+		if o := &b.ops[i]; o.pays() && o.muxed == nil && w.Contains(chain.Address(o.to)) {
+			wanted[o.tx] = true
+		}
+	}
+	if len(wanted) <= fewMemos {
+		return nil
+	}
+	found, err := c.memos(ctx, b.Height, wanted)
+	for i := range b.ops {
+		if m, ok := found[b.ops[i].tx]; ok {
+			b.ops[i].memo = m
+		}
+	}
+	return err
+}
+
+// pays reports whether an operation can bring lumens to the account that it names.
+func (o *operation) pays() bool {
+	switch o.kind {
+	case "create_account", "account_merge":
+		return true
+	case "payment", "path_payment_strict_receive", "path_payment_strict_send":
+		return o.asset == native
+	}
+	return false
+}
+
 // transfers is what one operation brought to watched addresses.
 func (c *Client) transfers(ctx context.Context, o *operation, b chain.Block, w chain.Watch) ([]chain.Transfer, error) {
-	amount := string(o.amount)
 	switch o.kind {
-	case "create_account":
-	case "payment", "path_payment_strict_receive", "path_payment_strict_send":
-		if o.asset != native {
-			return nil, nil
-		}
-	case "account_merge":
-		if !w.Contains(chain.Address(o.to)) {
-			return nil, nil
-		}
-		var err error
-		if amount, err = c.merged(ctx, o); err != nil {
-			return nil, err
-		}
+	case "create_account", "account_merge", "payment", "path_payment_strict_receive", "path_payment_strict_send":
 	default:
 		return c.moved(o, b, w)
 	}
 	base := chain.Address(o.to)
-	if !w.Contains(base) {
+	if !o.pays() || !w.Contains(base) {
 		return nil, nil
+	}
+	amount := string(o.amount)
+	if o.kind == "account_merge" {
+		var err error
+		if amount, err = c.merged(ctx, o); err != nil {
+			return nil, err
+		}
 	}
 	x, err := c.transfer(o, b, o.ordinal(), o.from, base, amount)
 	if err != nil {
@@ -104,17 +136,25 @@ func (c *Client) transfers(ctx context.Context, o *operation, b chain.Block, w c
 // recipient is the watched address that a payment went to: the muxed account of its
 // id, else the account alone.
 func (c *Client) recipient(ctx context.Context, o *operation, base chain.Address, w chain.Watch) (to chain.Address, memo string, err error) {
-	kind := "id"
-	if memo = string(o.muxed); o.muxed == nil {
-		if kind, memo, err = c.memo(ctx, o.tx); err != nil {
+	m := memoOf(o)
+	if m.Kind == "" {
+		if m, err = c.memo(ctx, o.tx); err != nil {
 			return "", "", err
 		}
 	}
-	id, is := number(memo)
-	if !is || kind != "id" && kind != "text" {
-		return base, memo, nil
+	id, is := number(m.Text)
+	if !is || m.Kind != "id" && m.Kind != "text" {
+		return base, m.Text, nil
 	}
-	return multiplexed(base, id, w), memo, nil
+	return multiplexed(base, id, w), m.Text, nil
+}
+
+// memoOf is what is known of an operation's memo; "" Kind = nothing.
+func memoOf(o *operation) memo {
+	if o.muxed != nil {
+		return memo{Kind: "id", Text: string(o.muxed)}
+	}
+	return o.memo
 }
 
 // multiplexed is the watched muxed account of an account and an id, else the account alone.

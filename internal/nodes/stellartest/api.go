@@ -202,8 +202,23 @@ func (n *Node) ledger(r *http.Request, path []string) (int, object) {
 		return 200, all[i].json()
 	case path[2] == "operations" && len(path) == 3:
 		return n.operations(r, all[i:i+1], "")
+	case path[2] == "transactions" && len(path) == 3:
+		return n.transactions(r, all[i:i+1], func(*included) bool { return true })
 	}
 	return problem("not_found")
+}
+
+// transactions lists those of ledgers that are asked for.
+func (n *Node) transactions(r *http.Request, ledgers []*ledger, of func(x *included) bool) (int, object) {
+	return n.list(r, func(yield func(int64, object)) {
+		for _, l := range ledgers {
+			for i := range l.txs {
+				if x := &l.txs[i]; of(x) && (x.ok || failed(r)) && x.name() != n.fault.Forget {
+					yield(l.index<<32|x.order<<12, l.transaction(i, n.Payer, x.name()))
+				}
+			}
+		}
+	})
 }
 
 // known is the transaction of a hash, be it of the fee bump or of what is in it.
@@ -392,15 +407,7 @@ func (n *Node) account(r *http.Request, path []string, head *ledger) (int, objec
 	case path[2] == "operations":
 		return n.operations(r, n.visible(), who)
 	}
-	return n.list(r, func(yield func(int64, object)) {
-		for _, l := range n.visible() {
-			for i := range l.txs {
-				if x := &l.txs[i]; x.has(who, n.Payer) && (x.ok || failed(r)) && x.name() != n.fault.Forget {
-					yield(l.index<<32|x.order<<12, l.transaction(i, n.Payer, x.name()))
-				}
-			}
-		}
-	})
+	return n.transactions(r, n.visible(), func(x *included) bool { return x.has(who, n.Payer) })
 }
 
 // has says whether an account takes part: it is its source, pays its fee, or is named by
