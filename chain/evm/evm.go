@@ -133,6 +133,7 @@ type Client struct {
 	known       atomic.Pointer[standing] // balances after the block that was matched last
 	apart       atomic.Bool              // the node does not know eth_getBlockReceipts
 	single      atomic.Int64             // reads of balances to come that ask for each, as a bulk read failed
+	singleToken atomic.Int64             // the same of balances of tokens
 }
 
 var (

@@ -207,83 +207,76 @@ func coins(v *big.Int, decimals uint8) decimal.Decimal {
 	return decimal.NewFromBigInt(v, -int32(decimals))
 }
 
-// audited is one token of one address in one block.
-type audited struct {
-	r               *reading
-	contract, owner common.Address
-}
-
-// mark reports the deposits as ones that are not to be credited.
-func (a *audited) mark(contradicted bool) {
-	for i := range a.r.out {
-		if x := &a.r.out[i]; common.HexToAddress(x.Contract) == a.contract && common.HexToAddress(string(x.To)) == a.owner {
+// mark reports the deposits of a token at an address as ones that are not to be credited.
+func (r *reading) mark(h holder, contradicted bool) {
+	for i := range r.out {
+		if x := &r.out[i]; common.HexToAddress(x.Contract) == h.contract && common.HexToAddress(string(x.To)) == h.owner {
 			x.Unproven, x.Contradicted = true, contradicted
 		}
 	}
 }
 
+// holders are the tokens and addresses of a block's deposits of listed tokens.
+func (r *reading) holders() (out []holder) {
+	seen := map[holder]bool{}
+	for i := range r.out {
+		x := &r.out[i]
+		if x.Currency == "" || x.Contract == "" {
+			continue
+		}
+		h := holder{common.HexToAddress(x.Contract), common.HexToAddress(string(x.To))}
+		if !seen[h] {
+			seen[h] = true
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
 // audit compares the token deposits with the change of balanceOf over their blocks. A
 // token that moves more or less than it logs, or does not say, is not to be credited.
 func (c *Client) audit(ctx context.Context, rs []*reading) error {
-	var list []audited
-	var calls []*transport.Call
+	lists := make([]asked, 0, 2*len(rs))
 	for _, r := range rs {
-		seen := map[audited]bool{}
-		for i := range r.out {
-			x := &r.out[i]
-			if x.Currency == "" || x.Contract == "" {
-				continue
-			}
-			a := audited{r, common.HexToAddress(x.Contract), common.HexToAddress(string(x.To))}
-			if !seen[a] {
-				seen[a] = true
-				list = append(list, a)
-				calls = append(calls, balanceOf(a.contract, a.owner, at(r.parent)), balanceOf(a.contract, a.owner, at(r.hash)))
-			}
-		}
+		h := r.holders()
+		lists = append(lists, asked{holders: h, block: at(r.parent)}, asked{holders: h, block: at(r.hash)})
 	}
-	if err := c.node.Do(ctx, calls...); err != nil || len(list) == 0 {
+	if err := c.holdings(ctx, lists); err != nil {
 		return err
 	}
-	var old []audited
-	for i := range list {
-		a := &list[i]
-		before, gone, err := held(calls[2*i])
-		after, goneToo, other := held(calls[2*i+1])
-		switch {
-		case err != nil || other != nil:
-			return errors.Join(err, other)
-		case gone || goneToo:
-			old = append(old, *a)
-		case before == nil || after == nil || after.Sub(after, before).Cmp(a.r.logged(a.contract, a.owner)) != 0:
-			a.mark(true)
+	old := map[*reading][]holder{}
+	now := []asked{{block: "latest"}}
+	for i, r := range rs {
+		for _, h := range lists[2*i].holders {
+			before, after := lists[2*i].said[h], lists[2*i+1].said[h]
+			switch {
+			case before.gone || after.gone:
+				old[r], now[0].holders = append(old[r], h), append(now[0].holders, h)
+			case before.n == nil || after.n == nil || new(big.Int).Sub(after.n, before.n).Cmp(r.logged(h.contract, h.owner)) != 0:
+				r.mark(h, true)
+			}
 		}
 	}
-	return c.auditOld(ctx, old)
+	return c.auditOld(ctx, old, now)
 }
 
 // auditOld judges deposits of blocks whose state the node no longer has by what their
 // addresses hold now. A shortfall proves nothing against the token, as the address may
 // have been swept since.
-func (c *Client) auditOld(ctx context.Context, list []audited) error {
-	calls := make([]*transport.Call, len(list))
-	for i := range list {
-		calls[i] = balanceOf(list[i].contract, list[i].owner, "latest")
-	}
-	if err := c.node.Do(ctx, calls...); err != nil {
+func (c *Client) auditOld(ctx context.Context, old map[*reading][]holder, now []asked) error {
+	if err := c.holdings(ctx, now); err != nil {
 		return err
 	}
-	for i := range list {
-		now, gone, err := held(calls[i])
-		switch {
-		case err != nil:
-			return err
-		case gone:
-			list[i].mark(false)
-		case now == nil:
-			list[i].mark(true)
-		case now.Cmp(list[i].r.logged(list[i].contract, list[i].owner)) < 0:
-			list[i].mark(false)
+	for r, list := range old {
+		for _, h := range list {
+			switch holds := now[0].said[h]; {
+			case holds.gone:
+				r.mark(h, false)
+			case holds.n == nil:
+				r.mark(h, true)
+			case holds.n.Cmp(r.logged(h.contract, h.owner)) < 0:
+				r.mark(h, false)
+			}
 		}
 	}
 	return nil

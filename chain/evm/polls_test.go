@@ -62,6 +62,9 @@ func TestFP07_CallsOfAPoll(t *testing.T) {
 					require.Equal(t, 1, block.Requests-idle.Requests, "%s: %v", found, block.Methods)
 				}
 			}
+			for _, r := range byFound["a block with 1000 transfers"] {
+				require.LessOrEqual(t, r.Calls, 30, "%v", r.Methods)
+			}
 			clienttest.SameCalls(t, rows)
 		})
 	}
