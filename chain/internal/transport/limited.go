@@ -31,7 +31,10 @@ var wait = regexp.MustCompile(`suspended for (\d{1,9})\s*s|"backoff_seconds":\s*
 // and nil where it does not. A stranger's words are never taken for the node's: see said.
 func Limited(answer []byte) error {
 	code, words := said(answer)
-	if limitCodes[code] {
+	switch {
+	case code == http.StatusPaymentRequired:
+		return &chain.LimitedError{After: usedUp}
+	case limitCodes[code]:
 		return limitedFor(answer)
 	}
 	low := bytes.ToLower(words)
@@ -89,7 +92,10 @@ func limitedFor(answer []byte) error {
 // limited is Limited of an answer with a status that is not read like one.
 func limited(resp *http.Response, beginning []byte) error {
 	after := resp.Header.Get("Retry-After")
-	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable && after != "" {
+	if resp.StatusCode == http.StatusPaymentRequired && after == "" {
+		return &chain.LimitedError{After: usedUp}
+	}
+	if resp.StatusCode == http.StatusPaymentRequired || resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable && after != "" {
 		if after == "" {
 			return limitedFor(beginning)
 		}
@@ -97,6 +103,10 @@ func limited(resp *http.Response, beginning []byte) error {
 	}
 	return Limited(beginning)
 }
+
+// usedUp is how long a node is left alone that answers 402: what was paid for is used up, with
+// Infura and Blockfrost for the day.
+const usedUp = 5 * time.Minute
 
 // revertCode is geth's for a contract that reverts.
 const revertCode = 3
