@@ -236,6 +236,13 @@ type (
 		// is not as it was proposed, or which signature is missing or wrong.
 		AcceptCold(payload, signed []byte) (Signed, error)
 	}
+	// ManyBalancer reads many balances at once, each as Balancer does.
+	ManyBalancer interface {
+		// Balances reads what each address holds of a currency at the head, in the order
+		// asked, exactly, in whole coins. nil: a token does not say. It takes about one call
+		// for 100 addresses.
+		Balances(ctx context.Context, currency string, list []Address) ([]*decimal.Decimal, error)
+	}
 	// Reconciler finds native coins that came without a transaction's own value, on
 	// networks where contracts pay by inner calls. Amounts are exact, in whole coins of
 	// the gas currency.

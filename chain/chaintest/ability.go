@@ -1,8 +1,10 @@
 package chaintest
 
 import (
+	"errors"
 	"sync"
 
+	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -56,6 +58,15 @@ func balances(k *kit) {
 	k.Mine(k.t, 1)
 	got, _ := k.balance(k.Native, a)
 	require.True(k.t, k.Amount.Equal(got), "%s", got)
+	many, able := k.Client.(chain.ManyBalancer)
+	other := k.account().Address
+	if able {
+		all, err := many.Balances(k.ctx, k.Native, []chain.Address{other, a, other, a})
+		if able = !errors.Is(err, errors.ErrUnsupported); able { // a pool of nodes of which none can
+			require.NoError(k.t, err)
+			require.Equal(k.t, []string{"0", got.String(), "0", got.String()}, texts(all))
+		}
+	}
 	if k.Token == "" || k.Family == chain.UTXOFamily {
 		return
 	}
@@ -63,6 +74,21 @@ func balances(k *kit) {
 	k.Mine(k.t, 1)
 	got, _ = k.balance(k.Token, a)
 	require.True(k.t, k.Amount.Equal(got), "%s", got)
+	if able {
+		all, err := many.Balances(k.ctx, k.Token, []chain.Address{a, other, a, other, a})
+		require.NoError(k.t, err)
+		require.Equal(k.t, []string{got.String(), "0", got.String(), "0", got.String()}, texts(all))
+		all, err = many.Balances(k.ctx, k.Token, []chain.Address{a})
+		require.NoError(k.t, err)
+		require.Equal(k.t, []string{got.String()}, texts(all))
+	}
+}
+
+func texts(all []*decimal.Decimal) (out []string) {
+	for _, d := range all {
+		out = append(out, d.String())
+	}
+	return out
 }
 
 func nonces(k *kit) {

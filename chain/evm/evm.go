@@ -137,11 +137,13 @@ type Client struct {
 }
 
 var (
-	_ chain.Client    = (*Client)(nil)
-	_ chain.Balancer  = (*Client)(nil)
-	_ chain.Noncer    = (*Client)(nil)
-	_ chain.Historian = (*Client)(nil)
-	_ chain.Locator   = (*Client)(nil)
+	_ chain.Client   = (*Client)(nil)
+	_ chain.Balancer = (*Client)(nil)
+
+	_ chain.ManyBalancer = (*Client)(nil)
+	_ chain.Noncer       = (*Client)(nil)
+	_ chain.Historian    = (*Client)(nil)
+	_ chain.Locator      = (*Client)(nil)
 
 	_ chain.Reconciler = (*Client)(nil)
 )

@@ -54,6 +54,55 @@ func (c *Client) Balance(ctx context.Context, currency string, a chain.Address) 
 	return coins(v, cur.Decimals), nil
 }
 
+// Balances implements chain.ManyBalancer.
+func (c *Client) Balances(ctx context.Context, currency string, list []chain.Address) ([]*decimal.Decimal, error) {
+	owners := make([]common.Address, len(list))
+	var cur *chain.Currency
+	for i, a := range list {
+		var err error
+		if cur, owners[i], err = c.holding(currency, a); err != nil {
+			return nil, err
+		}
+	}
+	if len(list) == 0 {
+		return nil, nil
+	}
+	id := transport.NewCall("eth_chainId")
+	if err := c.node.Do(ctx, id); err != nil {
+		return nil, err
+	}
+	if err := c.rightChain(id); err != nil {
+		return nil, err
+	}
+	out := make([]*decimal.Decimal, len(list))
+	if cur.Native() {
+		got, err := c.balances(ctx, owners, "latest")
+		if err != nil {
+			return nil, err
+		}
+		for i, v := range got[0] {
+			d := coins(v, cur.Decimals)
+			out[i] = &d
+		}
+		return out, nil
+	}
+	all := []asked{{block: "latest"}}
+	token := common.HexToAddress(cur.Contract)
+	for _, o := range owners {
+		all[0].holders = append(all[0].holders, holder{token, o})
+	}
+	if err := c.holdings(ctx, all); err != nil {
+		return nil, err
+	}
+	for i, h := range all[0].holders {
+		if v := all[0].said[h].n; v != nil {
+			d := coins(v, cur.Decimals)
+			out[i] = &d
+		}
+	}
+	return out, nil
+}
+
 func (c *Client) holding(currency string, a chain.Address) (*chain.Currency, common.Address, error) {
 	cur, err := c.o.Registry.Currency(currency)
 	if err != nil {

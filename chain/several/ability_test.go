@@ -32,6 +32,10 @@ func (s skilled) Balance(context.Context, string, chain.Address) (decimal.Decima
 	return decimal.NewFromInt(7), s.err
 }
 
+func (s skilled) Balances(context.Context, string, []chain.Address) ([]*decimal.Decimal, error) {
+	return []*decimal.Decimal{nil}, s.err
+}
+
 func (s skilled) History(context.Context, chain.Address, int64, int64) ([]chain.Transfer, error) {
 	return []chain.Transfer{{Tx: "paid"}}, s.err
 }
@@ -124,7 +128,7 @@ func TestAbilityThatTooFewHave(t *testing.T) {
 	one := openAll(t, unskilled{}, unskilled{}, skilled{})
 	for what, ask := range abilities {
 		err := ask(t.Context(), one)
-		if what == "Pending" || what == "Balance" {
+		if what == "Pending" || what == "Balance" || what == "Balances" {
 			require.NoError(t, err, what)
 			continue
 		}
@@ -154,10 +158,11 @@ func openAll(t *testing.T, clients ...chain.Client) several.Client {
 }
 
 var abilities = map[string]func(context.Context, several.Client) error{
-	"Pending": func(ctx context.Context, c several.Client) error { _, err := c.Pending(ctx, watch{}); return err },
-	"Balance": func(ctx context.Context, c several.Client) error { _, err := c.Balance(ctx, "SOL", "a"); return err },
-	"History": func(ctx context.Context, c several.Client) error { _, err := c.History(ctx, "a", 1, 2); return err },
-	"BlockAt": func(ctx context.Context, c several.Client) error { _, err := c.BlockAt(ctx, 1); return err },
+	"Pending":  func(ctx context.Context, c several.Client) error { _, err := c.Pending(ctx, watch{}); return err },
+	"Balance":  func(ctx context.Context, c several.Client) error { _, err := c.Balance(ctx, "SOL", "a"); return err },
+	"Balances": func(ctx context.Context, c several.Client) error { _, err := c.Balances(ctx, "SOL", nil); return err },
+	"History":  func(ctx context.Context, c several.Client) error { _, err := c.History(ctx, "a", 1, 2); return err },
+	"BlockAt":  func(ctx context.Context, c several.Client) error { _, err := c.BlockAt(ctx, 1); return err },
 	"Holdings": func(ctx context.Context, c several.Client) error {
 		_, err := c.Holdings(ctx, chain.Block{}, nil)
 		return err

@@ -43,6 +43,13 @@ func (c *client) Balance(ctx context.Context, currency string, a chain.Address) 
 	})
 }
 
+// Balances is one node's word.
+func (c *client) Balances(ctx context.Context, currency string, list []chain.Address) ([]*decimal.Decimal, error) {
+	return either(ctx, c, func(b chain.ManyBalancer) ([]*decimal.Decimal, error) {
+		return b.Balances(ctx, currency, list)
+	})
+}
+
 // Deliverable is one node's word: nil where no node looks at recipients.
 func (c *client) Deliverable(ctx context.Context, currency string, to chain.Address, memo string, a ledger.Amount) error {
 	_, err := either(ctx, c, func(d chain.Deliverer) (struct{}, error) {

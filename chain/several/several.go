@@ -88,6 +88,7 @@ type Client interface {
 	chain.Client
 	chain.Mempool
 	chain.Balancer
+	chain.ManyBalancer
 	chain.Historian
 	chain.Locator
 	chain.Reconciler

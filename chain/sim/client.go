@@ -15,13 +15,15 @@ import (
 type client struct{ n *Node }
 
 var (
-	_ chain.Client    = (*client)(nil)
-	_ chain.Mempool   = (*client)(nil)
-	_ chain.Balancer  = (*client)(nil)
-	_ chain.Noncer    = (*client)(nil)
-	_ chain.Historian = (*client)(nil)
-	_ chain.Locator   = (*client)(nil)
-	_ chain.OnDemand  = (*client)(nil)
+	_ chain.Client   = (*client)(nil)
+	_ chain.Mempool  = (*client)(nil)
+	_ chain.Balancer = (*client)(nil)
+
+	_ chain.ManyBalancer = (*client)(nil)
+	_ chain.Noncer       = (*client)(nil)
+	_ chain.Historian    = (*client)(nil)
+	_ chain.Locator      = (*client)(nil)
+	_ chain.OnDemand     = (*client)(nil)
 
 	_ chain.Development = (*client)(nil)
 )
@@ -214,6 +216,27 @@ func (k *client) Balance(ctx context.Context, currency string, a chain.Address) 
 		return nil
 	})
 	return d, err
+}
+
+// Balances implements chain.ManyBalancer, on networks of accounts alone: elsewhere the error wraps
+// errors.ErrUnsupported.
+func (k *client) Balances(ctx context.Context, currency string, list []chain.Address) ([]*decimal.Decimal, error) {
+	if k.c().utxo() {
+		return nil, fmt.Errorf("sim: balances of outputs at once: %w", errors.ErrUnsupported)
+	}
+	asset, err := k.c().asset(currency, "")
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*decimal.Decimal, len(list))
+	err = k.ask(ctx, func(v view) error {
+		for i, a := range list {
+			d := v.balance(asset, k.c().account(a))
+			out[i] = &d
+		}
+		return nil
+	})
+	return out, err
 }
 
 // Nonce implements chain.Noncer.

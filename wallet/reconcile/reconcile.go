@@ -36,8 +36,9 @@ type Config struct {
 	// Every is how often each address is looked at. Defaults to a day.
 	Every time.Duration
 	// Calls is how many balances each process reads on each network in a minute, at most.
-	// An address takes one for each currency of its network. Defaults to 300, and to 60 on
-	// networks of outputs, where a balance costs a node more.
+	// An address takes one for each currency of its network, and so do 100 addresses where the
+	// client is a chain.ManyBalancer. Defaults to 300, and to 60 on networks of outputs, where a
+	// balance costs a node more.
 	Calls int
 	// Notify hears of each difference that is named, and when it ends; it must not block.
 	// Defaults to logging only.
@@ -69,6 +70,7 @@ type Service struct {
 	waitFinal  bool
 
 	step    sync.Mutex
+	alone   bool      // the client turned out to read no many balances at once
 	rest    time.Time // when a node that takes long is asked again
 	left    int       // balances that may be read before the minute ends
 	refill  time.Time // when that was last counted
@@ -138,6 +140,8 @@ const (
 
 const (
 	batch = 50
+	// perCall is how many balances a chain.ManyBalancer reads in about one call.
+	perCall = 100
 	// long is what a balance takes that is work to the node: it then rests for fifty times as
 	// long.
 	long = time.Second
@@ -196,7 +200,11 @@ func (s *Service) allowance() int {
 // round looks at addresses that are due, in one Commit.
 func (s *Service) round(ctx context.Context, cur *incoming.Cursor) (int, error) {
 	now := s.cfg.Now()
-	most := min(batch, max(s.allowance(), 0)/len(s.currencies))
+	size, each := batch, 1
+	if s.together() != nil {
+		size, each = perCall, perCall
+	}
+	most := min(size, max(s.allowance(), 0)/len(s.currencies)*each)
 	if most == 0 && s.left == s.cfg.Calls && !now.Before(s.rest) {
 		most = 1 // fewer calls than currencies: one address a minute
 	}
@@ -211,14 +219,14 @@ func (s *Service) round(ctx context.Context, cur *incoming.Cursor) (int, error) 
 	if err != nil {
 		return 0, err
 	}
-	var judged []*account
+	var unread, judged []*account
 	for _, a := range list {
 		r := &a.look.Reading
 		switch {
-		case r.To == 0 && s.cfg.Now().Sub(now) >= s.cfg.Lease/2:
-			a.row.Due = now // the node is slow: the lease is for what was read
+		case r.To == 0 && a.owner.Tenant == "": // nobody was shown it
+			a.look.Looked, a.row.Due = now, now.Add(s.cfg.Every)
 		case r.To == 0:
-			s.read(ctx, cur, a)
+			unread = append(unread, a)
 		case s.final(cur, r):
 			if !onBranch(cur, r) {
 				a.look.Reading, a.row.Due = Reading{}, now // a fork: read again
@@ -229,6 +237,7 @@ func (s *Service) round(ctx context.Context, cur *incoming.Cursor) (int, error) 
 			a.row.Due = now.Add(max(5*time.Second, now.Sub(r.At)/4))
 		}
 	}
+	s.readAll(ctx, cur, unread, now)
 	if err := s.facts(ctx, judged); err != nil {
 		return 0, err
 	}
@@ -282,13 +291,108 @@ func onBranch(cur *incoming.Cursor, r *Reading) bool {
 	return ok
 }
 
+// together is the client where it reads many balances at once, nil where it does not.
+func (s *Service) together() chain.ManyBalancer {
+	if b, ok := s.cfg.Client.(chain.ManyBalancer); ok && !s.alone {
+		return b
+	}
+	return nil
+}
+
+// readAll asks the chain what addresses hold that were claimed at a time.
+func (s *Service) readAll(ctx context.Context, cur *incoming.Cursor, list []*account, claimed time.Time) {
+	if b := s.together(); b != nil && len(list) > 0 && s.readMany(ctx, cur, list, b) {
+		return
+	}
+	for _, a := range list {
+		if s.cfg.Now().Sub(claimed) >= s.cfg.Lease/2 {
+			a.row.Due = claimed // the node is slow: the lease is for what was read
+		} else {
+			s.read(ctx, cur, a)
+		}
+	}
+}
+
+// readMany asks for all at once what addresses hold in each currency. It reports whether the client
+// can.
+func (s *Service) readMany(ctx context.Context, cur *incoming.Cursor, list []*account, b chain.ManyBalancer) bool {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Lease/2)
+	defer cancel()
+	now := s.cfg.Now()
+	addresses := make([]chain.Address, len(list))
+	for i, a := range list {
+		addresses[i] = a.address
+	}
+	held, bad := make([]map[string]decimal.Decimal, len(list)), make([]error, len(list))
+	var err error
+	for _, c := range s.currencies {
+		var got []*decimal.Decimal
+		got, err = b.Balances(ctx, c.Code, addresses)
+		if errors.Is(err, errors.ErrUnsupported) {
+			s.alone = true
+			return false
+		}
+		s.left--
+		if err == nil && len(got) != len(list) {
+			err = fmt.Errorf("%w: %d balances of %d addresses", chain.ErrNode, len(got), len(list))
+		}
+		if err != nil {
+			break
+		}
+		for i, d := range got {
+			switch {
+			case d == nil:
+				bad[i] = fmt.Errorf("%w: %s does not say a balance", chain.ErrNode, c.Code)
+			case d.IsNegative():
+				bad[i] = errNegative
+			case held[i] == nil:
+				held[i] = map[string]decimal.Decimal{c.Code: *d}
+			default:
+				held[i][c.Code] = *d
+			}
+		}
+	}
+	for i, a := range list {
+		if err != nil {
+			bad[i] = err
+		}
+		if bad[i] != nil {
+			s.unread(ctx, a, bad[i], now)
+		}
+	}
+	if err == nil {
+		s.wasRead(ctx, cur, now, list, held, bad)
+	}
+	return true
+}
+
+// errNegative is a balance that none can be.
+var errNegative = fmt.Errorf("%w: a balance below zero", chain.ErrNode)
+
+// wasRead notes what addresses hold, where nothing was bad, at the head that follows.
+func (s *Service) wasRead(ctx context.Context, cur *incoming.Cursor, now time.Time, list []*account, held []map[string]decimal.Decimal, bad []error) {
+	tip, err := s.cfg.Client.Tip(ctx)
+	if err == nil && tip.Head.Height < cur.Head {
+		err = chain.ErrBehind
+	}
+	for i, a := range list {
+		switch {
+		case bad[i] != nil:
+		case err != nil:
+			s.unread(ctx, a, err, now)
+		default:
+			r := Reading{At: now, From: cur.Head, To: tip.Head.Height, Hash: tip.Head.Hash, Held: held[i]}
+			a.look.Reading, a.row.Due = r, now
+			if !s.final(cur, &r) {
+				a.row.Due = now.Add(5 * time.Second)
+			}
+		}
+	}
+}
+
 // read asks the chain what an address holds in each currency.
 func (s *Service) read(ctx context.Context, cur *incoming.Cursor, a *account) {
 	now := s.cfg.Now()
-	if a.owner.Tenant == "" { // nobody was shown it
-		a.look.Looked, a.row.Due = now, now.Add(s.cfg.Every)
-		return
-	}
 	b, able := s.cfg.Client.(chain.Balancer)
 	if !able {
 		a.waits(WaitsUnsupported, now, s.cfg.Every)
@@ -296,36 +400,24 @@ func (s *Service) read(ctx context.Context, cur *incoming.Cursor, a *account) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Lease/2)
 	defer cancel()
-	r := Reading{At: now, From: cur.Head, Held: map[string]decimal.Decimal{}}
+	held := map[string]decimal.Decimal{}
 	for _, c := range s.currencies {
 		began := s.cfg.Now()
-		held, err := b.Balance(ctx, c.Code, a.address)
+		d, err := b.Balance(ctx, c.Code, a.address)
 		s.left--
 		if now := s.cfg.Now(); now.Sub(began) > long { // such as a search through all coins of a network
 			s.rest = now.Add(50 * now.Sub(began))
 		}
-		if err == nil && held.IsNegative() {
-			err = fmt.Errorf("%w: a balance below zero", chain.ErrNode)
+		if err == nil && d.IsNegative() {
+			err = errNegative
 		}
 		if err != nil {
 			s.unread(ctx, a, err, now)
 			return
 		}
-		r.Held[c.Code] = held
+		held[c.Code] = d
 	}
-	tip, err := s.cfg.Client.Tip(ctx)
-	if err == nil && tip.Head.Height < r.From {
-		err = chain.ErrBehind
-	}
-	if err != nil {
-		s.unread(ctx, a, err, now)
-		return
-	}
-	r.To, r.Hash = tip.Head.Height, tip.Head.Hash
-	a.look.Reading, a.row.Due = r, now
-	if !s.final(cur, &r) {
-		a.row.Due = now.Add(5 * time.Second)
-	}
+	s.wasRead(ctx, cur, now, []*account{a}, []map[string]decimal.Decimal{held}, []error{nil})
 }
 
 func (s *Service) unread(ctx context.Context, a *account, err error, now time.Time) {
