@@ -54,7 +54,7 @@ func (s *Service) Propose(ctx context.Context, tenant, currency string, amount l
 		}
 		change := storage.Change{
 			// Two that are made at one moment have the same row, which is new to one of them.
-			ID: fmt.Sprintf("%s/%s", p.ID, p.Tx), Partition: storage.Tenant(tenant), Tell: []storage.Event{e},
+			ID: fmt.Sprintf("%s/%s%s", p.ID, p.Tx, callOf(by)), Partition: storage.Tenant(tenant), Tell: []storage.Event{e},
 			Put: []storage.Row{Proposals.Row(p.ID, 0, now.Add(lookEvery), p)},
 		}
 		if by != nil {
