@@ -355,6 +355,24 @@ func TestAudit_WhatFailsIsNotThere(t *testing.T) {
 	require.Empty(t, h.logged(storage.Tenant(h.tenant)))
 }
 
+// A person who freezes a withdrawal or lets it go on is named.
+func TestAudit_HoldsAreRecorded(t *testing.T) {
+	t.Parallel()
+	h := rich(t, 32)
+	id := h.withdraw("20", usdt)
+	for range 2 {
+		_, err := h.app.Withdrawals.Hold(t.Context(), h.tenant, id, "ann", "is it he?")
+		require.NoError(t, err)
+		_, err = h.app.Withdrawals.Release(t.Context(), h.tenant, id, "bob", "it is he")
+		require.NoError(t, err)
+	}
+	said := h.logged(storage.Tenant(h.tenant))
+	require.Equal(t, []outgoing.OperationKind{"hold_withdrawal", "release_withdrawal", "hold_withdrawal", "release_withdrawal"}, kindsOf(said))
+	require.Equal(t, []string{"ann", "is it he?", id}, []string{said[0].By, said[0].Reason, said[0].Object})
+	require.Equal(t, []string{"bob", "it is he", id}, []string{said[1].By, said[1].Reason, said[1].Object})
+	require.Empty(t, h.breaks())
+}
+
 // A store without SQL has the same log.
 func TestAudit_OnRedis(t *testing.T) {
 	t.Parallel()
