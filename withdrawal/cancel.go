@@ -133,7 +133,7 @@ func (s *Service) Release(ctx context.Context, tenant, id, by, reason string) (W
 
 // review is a person's decision on what the payout side cannot know yet.
 func (s *Service) review(ctx context.Context, tenant, id string, f func(m *move) error) (Withdrawal, error) {
-	return s.decide(ctx, tenant, id, func(m *move) error {
+	return s.act(ctx, tenant, id, func(m *move) error {
 		if m.w.Status != Pending || m.w.Stage != Kept {
 			return &StateError{ID: id, Current: m.w.Status}
 		}

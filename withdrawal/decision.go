@@ -283,7 +283,7 @@ func (s *Service) answer(ctx context.Context, tenant, id string, d Decision, fir
 	if err := bad.Err(); err != nil {
 		return Withdrawal{}, err
 	}
-	return s.decide(ctx, tenant, id, func(m *move) error {
+	return s.act(ctx, tenant, id, func(m *move) error {
 		switch {
 		case person.Same(d.By, m.w.RequestedBy):
 			return ErrOwnRequest

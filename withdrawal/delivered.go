@@ -42,7 +42,7 @@ func (s *Service) DeliveredLess(ctx context.Context, tenant, currency string) (b
 // who decides, and reason is kept with it. One that is completed already is returned as it is. ErrNotShort where it
 // does not wait for this decision, ErrNotFound.
 func (s *Service) TakeDelivered(ctx context.Context, tenant, id, by, reason string) (Withdrawal, error) {
-	return s.decide(ctx, tenant, id, func(m *move) error {
+	return s.act(ctx, tenant, id, func(m *move) error {
 		if m.w.Status == Completed && m.w.Delivered > 0 && m.w.Waiting != WaitingDeliveredLess {
 			return nil
 		}
@@ -76,7 +76,7 @@ func (s *Service) payMissing(ctx context.Context, tenant, id, by, reason string)
 		if paid != nil {
 			stood = paid.Value
 		}
-		_, err = s.decide(ctx, tenant, id, func(m *move) error {
+		_, err = s.act(ctx, tenant, id, func(m *move) error {
 			if err := m.take(reason); err != nil {
 				return err
 			}
