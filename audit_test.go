@@ -162,6 +162,35 @@ func TestAudit_ActsAtOnce(t *testing.T) {
 	})
 }
 
+// A host makes keys for many merchants at one moment: each is made, and recorded.
+func TestAudit_KeysForManyAtOnce(t *testing.T) {
+	insiders(t, func(t *testing.T, i *insider) {
+		credentials, err := auth.New(auth.Config{
+			Store: i.store, Key: bytes.Repeat([]byte{8}, 32), Now: i.clock.Now, NewID: i.app.Config().NewID, Random: rand.Reader, Audit: i.app.Audit,
+		})
+		require.NoError(t, err)
+		require.NoError(t, i.store.Open(t.Context(), append(cryptopay.Tables(), auth.Tables()...)...))
+		const many = 150
+		done := make(chan error)
+		for n := range many {
+			go func() {
+				key, _, err := credentials.CreateKey(t.Context(), auth.NewKey{Tenant: i.tenant, Name: fmt.Sprint("till ", n)})
+				if err == nil && n%2 == 0 {
+					err = credentials.DeleteKey(t.Context(), i.tenant, key.ID, auth.By{Name: "ann", Reason: "a slip"})
+				}
+				done <- err
+			}()
+		}
+		var failed error
+		for range many {
+			failed = errors.Join(failed, <-done)
+		}
+		require.NoError(t, failed)
+		require.Len(t, i.logged(storage.System), many+many/2)
+		require.Empty(t, i.breaks())
+	})
+}
+
 // Verify names each row of the log that somebody edited, also when acts were added afterwards.
 func TestAudit_EditedRowsAreNamed(t *testing.T) {
 	insiders(t, func(t *testing.T, i *insider) {
@@ -353,6 +382,24 @@ func TestAudit_WhatFailsIsNotThere(t *testing.T) {
 	require.Error(t, err)
 	require.Empty(t, h.logged(storage.System))
 	require.Empty(t, h.logged(storage.Tenant(h.tenant)))
+}
+
+// A person who freezes a withdrawal or lets it go on is named.
+func TestAudit_HoldsAreRecorded(t *testing.T) {
+	t.Parallel()
+	h := rich(t, 32)
+	id := h.withdraw("20", usdt)
+	for range 2 {
+		_, err := h.app.Withdrawals.Hold(t.Context(), h.tenant, id, "ann", "is it he?")
+		require.NoError(t, err)
+		_, err = h.app.Withdrawals.Release(t.Context(), h.tenant, id, "bob", "it is he")
+		require.NoError(t, err)
+	}
+	said := h.logged(storage.Tenant(h.tenant))
+	require.Equal(t, []outgoing.OperationKind{"hold_withdrawal", "release_withdrawal", "hold_withdrawal", "release_withdrawal"}, kindsOf(said))
+	require.Equal(t, []string{"ann", "is it he?", id}, []string{said[0].By, said[0].Reason, said[0].Object})
+	require.Equal(t, []string{"bob", "it is he", id}, []string{said[1].By, said[1].Reason, said[1].Object})
+	require.Empty(t, h.breaks())
 }
 
 // A store without SQL has the same log.

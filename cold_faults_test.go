@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptopay-go/cryptopay/internal/failing"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
@@ -220,6 +221,29 @@ func TestFT07_ACostIsNotBookedTwice(t *testing.T) {
 	require.Equal(t, was, h.stand("BTC"))
 	require.Equal(t, cold, h.cold("BTC"))
 	require.Empty(t, id)
+	h.sound()
+}
+
+// TestFT07_ACostThatTwoBookIsBookedOnce: of two persons who book other figures at one moment, one is told
+// that nothing was made of his.
+func TestFT07_ACostThatTwoBookIsBookedOnce(t *testing.T) {
+	t.Parallel()
+	f := &failing.Commits{Store: memory.New()}
+	h, hot, _ := refilled(t, f, 774, "BTC", "0.001", "0.0005")
+	h.thaw("BTC")
+	tx := h.from("vault", hot, "BTC", "0.0007")
+	h.mine(15)
+	cold := h.cold("BTC")
+	book := func(cost ledger.Amount) string {
+		id, err := h.app.Operate.BookRefillCost(t.Context(), h.tenant, "BTC", tx, cost, because("x"))
+		require.NoError(t, err)
+		return id
+	}
+	f.Counts = func(c *storage.Change) bool { return strings.HasPrefix(c.ID, "cost/") }
+	f.Seen, f.At = 0, map[int]failing.Fault{1: failing.Passed}
+	f.Meanwhile = func() { require.NotEmpty(t, book(500)) }
+	require.Empty(t, book(700))
+	require.Equal(t, cold-500, h.cold("BTC"))
 	h.sound()
 }
 

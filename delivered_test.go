@@ -9,7 +9,9 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -60,9 +62,16 @@ func TestFN07_PayoutWithoutConfirmationsBringsLess(t *testing.T) {
 	next := h.withdraw("10", usdt)
 	h.mine(40)
 	require.Equal(t, []any{withdrawal.Pending, withdrawal.WaitingHalted}, []any{get(next).Status, get(next).Waiting})
-	_, err := h.app.Withdrawals.TakeDelivered(t.Context(), h.tenant, id, "it is little")
+	_, err := h.app.Withdrawals.TakeDelivered(t.Context(), h.tenant, id, "ann", "it is little")
 	require.NoError(t, err)
 	h.mine(40)
 	require.Equal(t, withdrawal.WaitingDeliveredLess, get(next).Waiting, "it was paid, and brought less too")
+	_, err = h.app.Withdrawals.PayMissing(t.Context(), h.tenant, next, "bob", "the supplier is owed it")
+	require.NoError(t, err)
+	said := h.logged(storage.Tenant(h.tenant))
+	require.Equal(t, []outgoing.OperationKind{"take_delivered", "pay_missing"}, kindsOf(said), "both cost the operator or a recipient")
+	require.Equal(t, []string{"ann", "it is little", id}, []string{said[0].By, said[0].Reason, said[0].Object})
+	require.Equal(t, []string{"bob", "the supplier is owed it", next}, []string{said[1].By, said[1].Reason, said[1].Object})
+	require.Contains(t, said[1].After, `"amount":"0.1"`)
 	h.sound()
 }

@@ -15,8 +15,10 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
+	"github.com/cryptopay-go/cryptopay/internal/failing"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/memory"
 )
 
 // D17: money that comes to an old address is not lost: it is found, booked to
@@ -205,4 +207,34 @@ func TestL14_AdoptedNonces(t *testing.T) {
 	kept, err := h.app.Operate.List(t.Context(), "ETH", 10, 0)
 	require.NoError(t, err)
 	require.Len(t, kept, 2)
+}
+
+// TestL14_TwoOperatorsAtOnce: of two who decide at one moment, neither is told that his word was taken
+// where it was not, and each record that is named is there.
+func TestL14_TwoOperatorsAtOnce(t *testing.T) {
+	t.Parallel()
+	f := &failing.Commits{Store: memory.New()}
+	h := newHostOn(t, f, 27, "ETH")
+	h.step()
+	hot, err := h.app.Hot(t.Context(), "ETH", h.tenant)
+	require.NoError(t, err)
+	adopt := func(next uint64) (string, error) {
+		return h.app.Operate.AdoptNonce(t.Context(), "ETH", hot, next, because("accounted for"))
+	}
+	f.Counts = func(c *storage.Change) bool { return strings.HasPrefix(c.ID, "out/adopt") }
+	f.Seen, f.At = 0, map[int]failing.Fault{1: failing.Passed}
+	var first string
+	f.Meanwhile = func() {
+		first, err = adopt(5)
+		require.NoError(t, err)
+	}
+	second, err := adopt(7)
+	require.NoError(t, err)
+	own, _, _, err := outgoing.Nonces.One(t.Context(), h.store, storage.Network("ETH"), string(hot))
+	require.NoError(t, err)
+	require.EqualValues(t, 7, own.Next)
+	kept, err := h.app.Operate.AuditLog(t.Context(), storage.Network("ETH"), 0, 0)
+	require.NoError(t, err)
+	require.Len(t, kept, 2)
+	require.Equal(t, []string{first, second}, []string{kept[0].ID, kept[1].ID})
 }

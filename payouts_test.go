@@ -1,6 +1,7 @@
 package cryptopay_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -169,4 +170,27 @@ func TestPayout_AnEditedListPaysNothing(t *testing.T) {
 		require.Equal(t, withdrawal.Completed, i.withdrawalOf(w.ID).Status)
 	}
 	i.nothingFound()
+}
+
+// A person approves all of a payout at one moment: each of them is approved, and recorded.
+func TestPayout_IsApprovedAtOnce(t *testing.T) {
+	insiders(t, func(t *testing.T, i *insider) {
+		i.ruled(policy.Rule{Name: "all", Of: policy.KindAmount, Over: dec("1")})
+		in := i.suppliers(150, "10")
+		p, err := i.app.Withdrawals.CreatePayout(t.Context(), i.tenant, "", by("alice", in))
+		require.NoError(t, err)
+		done := make(chan error)
+		for n := range in {
+			go func() {
+				_, err := i.app.Withdrawals.Approve(t.Context(), i.tenant, p.Withdrawals[n].ID, "bob", "payday")
+				done <- err
+			}()
+		}
+		var failed error
+		for range in {
+			failed = errors.Join(failed, <-done)
+		}
+		require.NoError(t, failed)
+		require.Empty(t, i.breaks())
+	})
 }

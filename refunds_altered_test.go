@@ -140,7 +140,7 @@ func TestRefund_RestThatEndsUnpaidIsTheHouses(t *testing.T) {
 	h.Mine(60)
 	require.Equal(t, withdrawal.WaitingDeliveredLess, h.WithdrawalNow(r.Withdrawal).Waiting)
 	before, _ := h.balance(ledger.Adjustment)
-	rest, err := h.App.Withdrawals.PayMissing(ctx, h.ID, r.Withdrawal, "it skims")
+	rest, err := h.App.Withdrawals.PayMissing(ctx, h.ID, r.Withdrawal, "ann", "it skims")
 	require.NoError(t, err)
 	require.Equal(t, refund.Completed, h.refund(r.ID).Status)
 	_, err = h.App.Withdrawals.Cancel(ctx, h.ID, rest.ID)

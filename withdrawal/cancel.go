@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -105,19 +106,21 @@ func (s *Service) endIntent(ctx context.Context, w *Withdrawal) (said word, err 
 	return word{ended: true, absent: true}, nil
 }
 
-// Hold freezes a withdrawal that was not handed over yet, until Release.
-// *StateError where it is too late.
-func (s *Service) Hold(ctx context.Context, tenant, id, reason string) (Withdrawal, error) {
+// Hold freezes a withdrawal that was not handed over yet, until Release. by names the person
+// who decides; the record of it has the reason, too. *StateError where it is too late.
+func (s *Service) Hold(ctx context.Context, tenant, id, by, reason string) (Withdrawal, error) {
 	return s.review(ctx, tenant, id, func(m *move) error {
+		m.acted(audit.Hold, by, reason, m.w.Requested)
 		m.w.Frozen, m.w.Reason = true, reason
 		m.wait(WaitingFrozen, never)
 		return nil
 	})
 }
 
-// Release ends a Hold: the withdrawal is due at once.
-func (s *Service) Release(ctx context.Context, tenant, id string) (Withdrawal, error) {
+// Release ends a Hold: the withdrawal is due at once. by and reason are as of Hold.
+func (s *Service) Release(ctx context.Context, tenant, id, by, reason string) (Withdrawal, error) {
 	return s.review(ctx, tenant, id, func(m *move) error {
+		m.acted(audit.Release, by, reason, m.w.Requested)
 		m.w.Frozen, m.w.Reason = false, ""
 		if m.w.Review == ReviewWanted {
 			m.wait(m.w.awaited(), never)
@@ -130,7 +133,7 @@ func (s *Service) Release(ctx context.Context, tenant, id string) (Withdrawal, e
 
 // review is a person's decision on what the payout side cannot know yet.
 func (s *Service) review(ctx context.Context, tenant, id string, f func(m *move) error) (Withdrawal, error) {
-	return s.decide(ctx, tenant, id, func(m *move) error {
+	return s.act(ctx, tenant, id, func(m *move) error {
 		if m.w.Status != Pending || m.w.Stage != Kept {
 			return &StateError{ID: id, Current: m.w.Status}
 		}

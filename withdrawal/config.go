@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -230,6 +231,7 @@ type Service struct {
 	c        Config
 	inFlight storage.InFlight
 	unread   storage.Unreadable
+	acting   sync.Map // by tenant, what acts of people hold: see act
 }
 
 // New checks the Config and makes a Service. It does no I/O.

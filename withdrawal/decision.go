@@ -12,6 +12,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/internal/person"
+	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -282,7 +283,7 @@ func (s *Service) answer(ctx context.Context, tenant, id string, d Decision, fir
 	if err := bad.Err(); err != nil {
 		return Withdrawal{}, err
 	}
-	return s.decide(ctx, tenant, id, func(m *move) error {
+	return s.act(ctx, tenant, id, func(m *move) error {
 		switch {
 		case person.Same(d.By, m.w.RequestedBy):
 			return ErrOwnRequest
@@ -316,12 +317,17 @@ func (s *Service) decideBy(m *move, d Decision) error {
 	if d.Answer == AnswerRefused {
 		kind = audit.Refuse
 	}
-	m.act = &audit.Act{Kind: kind, By: d.By, Reason: d.Reason, Tenant: m.w.Tenant, Object: m.w.ID, After: decision{
-		Amount: m.c.Decimal(m.w.Requested).String(), Currency: m.w.Currency, Address: m.w.Address, Memo: m.w.Memo, Roles: d.Roles, RequestedBy: m.w.RequestedBy,
-	}}
+	m.acted(kind, d.By, d.Reason, m.w.Requested, d.Roles...)
 	e, err := decided(&m.w, &d, m.now)
 	m.told = append(m.told, e)
 	return err
+}
+
+// acted has it recorded that a person decided about an amount of the withdrawal.
+func (m *move) acted(kind, by, reason string, amount ledger.Amount, roles ...string) {
+	m.act = &audit.Act{Kind: kind, By: by, Reason: reason, Tenant: m.w.Tenant, Object: m.w.ID, After: decision{
+		Amount: m.c.Decimal(amount).String(), Currency: m.w.Currency, Address: m.w.Address, Memo: m.w.Memo, Roles: roles, RequestedBy: m.w.RequestedBy,
+	}}
 }
 
 // decision is what a person decides about, as the record of it shows it.

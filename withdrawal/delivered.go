@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -37,14 +38,15 @@ func (s *Service) DeliveredLess(ctx context.Context, tenant, currency string) (b
 }
 
 // TakeDelivered completes a withdrawal that waits as WaitingDeliveredLess: what the
-// recipient got is taken for the whole, and the hold is posted as ordered. reason is
-// kept with it. One that is completed already is returned as it is. ErrNotShort where it
+// recipient got is taken for the whole, and the hold is posted as ordered. by names the person
+// who decides, and reason is kept with it. One that is completed already is returned as it is. ErrNotShort where it
 // does not wait for this decision, ErrNotFound.
-func (s *Service) TakeDelivered(ctx context.Context, tenant, id, reason string) (Withdrawal, error) {
-	return s.decide(ctx, tenant, id, func(m *move) error {
+func (s *Service) TakeDelivered(ctx context.Context, tenant, id, by, reason string) (Withdrawal, error) {
+	return s.act(ctx, tenant, id, func(m *move) error {
 		if m.w.Status == Completed && m.w.Delivered > 0 && m.w.Waiting != WaitingDeliveredLess {
 			return nil
 		}
+		m.acted(audit.Take, by, reason, m.w.Missing())
 		return m.take(reason)
 	})
 }
@@ -54,8 +56,8 @@ func (s *Service) TakeDelivered(ctx context.Context, tenant, id, reason string) 
 // in the same Change that holds it. It returns that one. Its id follows from the first
 // one's, so asking again returns it again. Errors are those of TakeDelivered, and
 // ErrNoEquity.
-func (s *Service) PayMissing(ctx context.Context, tenant, id, reason string) (Withdrawal, error) {
-	rest, err := s.payMissing(ctx, tenant, id, reason)
+func (s *Service) PayMissing(ctx context.Context, tenant, id, by, reason string) (Withdrawal, error) {
+	rest, err := s.payMissing(ctx, tenant, id, by, reason)
 	if errors.Is(err, ErrNotShort) {
 		if made, _, missing := s.load(ctx, storage.Tenant(tenant), restID(id)); missing == nil {
 			return made, nil
@@ -67,17 +69,18 @@ func (s *Service) PayMissing(ctx context.Context, tenant, id, reason string) (Wi
 // payMissing decides anew where another PayMissing of the currency came between the look
 // at the equity and the commit. The level of what was paid of a currency tells: each moves
 // it, and its ceiling is where it stood before the equity was read.
-func (s *Service) payMissing(ctx context.Context, tenant, id, reason string) (rest Withdrawal, err error) {
+func (s *Service) payMissing(ctx context.Context, tenant, id, by, reason string) (rest Withdrawal, err error) {
 	var paid *storage.LevelError
 	for range maxOvertaken {
 		var stood int64
 		if paid != nil {
 			stood = paid.Value
 		}
-		_, err = s.decide(ctx, tenant, id, func(m *move) error {
+		_, err = s.act(ctx, tenant, id, func(m *move) error {
 			if err := m.take(reason); err != nil {
 				return err
 			}
+			m.acted(audit.PayRest, by, reason, m.w.Missing())
 			equity, err := s.equity(ctx, m)
 			if err == nil && equity < m.w.Missing() {
 				err = ErrNoEquity

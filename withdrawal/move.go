@@ -143,6 +143,20 @@ func (s *Service) decide(ctx context.Context, tenant, id string, f func(m *move)
 	return done.w, nil
 }
 
+// act is decide for what a person does. Those of a tenant take turns in this process, as each of
+// them writes the head of one audit log.
+func (s *Service) act(ctx context.Context, tenant, id string, f func(m *move) error) (Withdrawal, error) {
+	v, _ := s.acting.LoadOrStore(tenant, make(chan struct{}, 1))
+	turn, _ := v.(chan struct{}) // nothing else is stored
+	select {
+	case turn <- struct{}{}:
+	case <-ctx.Done():
+		return Withdrawal{}, ctx.Err()
+	}
+	defer func() { <-turn }()
+	return s.decide(storage.Apart(ctx), tenant, id, f) // nobody of a Work waits while he has the turn
+}
+
 func (s *Service) change(ctx context.Context, p storage.Partition, m *move, row storage.Row) (storage.Change, error) {
 	due := m.due
 	if m.w.Status != Pending || m.w.Stage == Handed {

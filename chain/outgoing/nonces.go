@@ -161,7 +161,7 @@ func (n *Sender) AdoptNonce(ctx context.Context, a chain.Address, next uint64, b
 		}
 		rows, tell, err := by.Rows(before, own.Next)
 		return storage.Change{
-			ID: changeID("adopt", string(a), own.version), Partition: n.part, Put: append(rows, own.row()), Tell: tell,
+			ID: changeID("adopt/"+by.ID, string(a), own.version), Partition: n.part, Put: append(rows, own.row()), Tell: tell,
 		}, err
 	})
 }

@@ -54,7 +54,7 @@ func (s *Service) Propose(ctx context.Context, tenant, currency string, amount l
 		}
 		change := storage.Change{
 			// Two that are made at one moment have the same row, which is new to one of them.
-			ID: fmt.Sprintf("%s/%s", p.ID, p.Tx), Partition: storage.Tenant(tenant), Tell: []storage.Event{e},
+			ID: fmt.Sprintf("%s/%s%s", p.ID, p.Tx, callOf(by)), Partition: storage.Tenant(tenant), Tell: []storage.Event{e},
 			Put: []storage.Row{Proposals.Row(p.ID, 0, now.Add(lookEvery), p)},
 		}
 		if by != nil {
@@ -232,8 +232,9 @@ func (s *Service) Of(ctx context.Context, tenant string, n chain.Network, txs ..
 // askAtOnce bounds the transactions that one query asks about.
 const askAtOnce = 100
 
-// Change lists the coins that a tenant's landed proposals gave back to a cold address, of the newest
-// proposals of a currency.
+// Change lists the coins that a tenant's proposals give back to a cold address where they have landed, of
+// the newest proposals of a currency. One that has ended otherwise may have been signed and sent by its
+// owner since: a node says whether its coins are there.
 func (s *Service) Change(ctx context.Context, tenant, currency string, a chain.Address) (coins []chain.Coin, err error) {
 	part := storage.Tenant(tenant)
 	rows, err := s.c.Store.Find(ctx, storage.Query{
@@ -246,7 +247,7 @@ func (s *Service) Change(ctx context.Context, tenant, currency string, a chain.A
 	}
 	for _, r := range rows {
 		p := Proposals.Value(r)
-		if p.Status != Landed || p.From != a {
+		if p.live() || p.From != a {
 			continue
 		}
 		if why, err := s.Contradicts(ctx, part, r.ID, &p); err != nil || why != "" {

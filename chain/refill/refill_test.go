@@ -437,3 +437,55 @@ func must[T any](v T, err error) T {
 	}
 	return v
 }
+
+// TestRefillTakenWhileAnotherSendsIt: a worker of another process sees the transaction at a node at the
+// moment at which it is taken back here. It is stored all the same, and sent again once no node has it.
+func TestRefillTakenWhileAnotherSendsIt(t *testing.T) {
+	onBoth(t, func(t *testing.T, store func() storage.Store) {
+		c := &failing.Commits{At: map[int]failing.Fault{2: failing.Passed}}
+		w := newWorld(t, store(), func(s storage.Store) storage.Store { c.Store = s; return c })
+		p := w.propose()
+		c.Meanwhile = func() {
+			w.node.state = chain.Status{State: chain.Pending}
+			w.later(2 * time.Minute)
+			require.Equal(t, refill.Sending, w.get(p.ID).Status)
+		}
+		_, made := w.take(p)
+		require.True(t, made)
+		require.Len(t, c.Met, 1)
+		w.node.state = chain.Status{State: chain.Unknown}
+		w.later(2 * lasts)
+		require.Equal(t, 1, w.node.sent[p.Tx])
+		require.Equal(t, refill.Sending, w.get(p.ID).Status)
+	})
+}
+
+// TestRefillProposedByTwo: of two who propose at one moment, one is told that the other has.
+func TestRefillProposedByTwo(t *testing.T) {
+	onBoth(t, func(t *testing.T, store func() storage.Store) {
+		c := &failing.Commits{At: map[int]failing.Fault{1: failing.Passed}}
+		w := newWorld(t, store(), func(s storage.Store) storage.Store { c.Store = s; return c })
+		recorded := func(id string) *outgoing.Recorded {
+			return &outgoing.Recorded{ID: id, Op: outgoing.Operation{Kind: outgoing.OpRefill, At: w.now}, Part: storage.Tenant("t")}
+		}
+		c.Meanwhile = func() {
+			w.node.built = 0
+			_, err := w.s.Propose(t.Context(), "t", "BTC", 4000, "bob", false, recorded("bob's"))
+			require.NoError(t, err)
+		}
+		_, err := w.s.Propose(t.Context(), "t", "BTC", 4000, "ann", false, recorded("ann's"))
+		busy := (*refill.StateError)(nil)
+		require.ErrorAs(t, err, &busy)
+		require.Equal(t, "bob", w.get("refill-BTC-1").By)
+
+		c.At, c.Met = map[int]failing.Fault{c.Seen + 1: failing.Passed}, nil
+		c.Meanwhile = func() {
+			_, made, err := w.s.Cancel(t.Context(), "t", "refill-BTC-1", false, recorded("bob's end"))
+			require.NoError(t, err)
+			require.True(t, made)
+		}
+		_, made, err := w.s.Cancel(t.Context(), "t", "refill-BTC-1", false, recorded("ann's end"))
+		require.NoError(t, err)
+		require.False(t, made, "the other's call ended it, and is recorded")
+	})
+}

@@ -42,7 +42,10 @@ func (s *Service) decide(ctx context.Context, tenant, id string, by *outgoing.Re
 		if p.Status == was.Status && p.Reason == was.Reason && len(p.Raw) == len(was.Raw) && due.Equal(row.Due) {
 			return storage.Change{}, nil
 		}
-		c := storage.Change{ID: fmt.Sprintf("%s/%s/%d", id, p.Status, row.Version), Partition: part}
+		c := storage.Change{ID: fmt.Sprintf("%s/%s/%d%s", id, p.Status, row.Version, callOf(by)), Partition: part}
+		if len(p.Raw) != len(was.Raw) { // more than a worker decides that sees it at a node
+			c.ID += "/signed"
+		}
 		if p.Status != was.Status {
 			p.UpdatedAt = now
 			e, err := s.told(&p, was.Status, now)
@@ -60,6 +63,15 @@ func (s *Service) decide(ctx context.Context, tenant, id string, by *outgoing.Re
 		return c, nil
 	})
 	return p, err
+}
+
+// callOf is what a call adds to the id of its Change: what two people do are two Changes, of which one
+// is decided again.
+func callOf(by *outgoing.Recorded) string {
+	if by == nil {
+		return ""
+	}
+	return "/" + by.ID
 }
 
 // to takes a proposal to a status: the table must allow it.

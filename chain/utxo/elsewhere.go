@@ -81,8 +81,8 @@ func (c *Client) ProposeCold(ctx context.Context, text string, o chain.Order) (u
 	return u, p.tx.TxHash().String(), nil
 }
 
-// unspent leaves out the coins that the node knows to be spent, also by a transaction that waits.
-// What each is worth is proven later, by the transaction that made it.
+// unspent leaves out the coins that are in no block, and those that the node knows to be spent, also by a
+// transaction that waits. What each is worth is proven later, by the transaction that made it.
 func (c *Client) unspent(ctx context.Context, d *descriptor, coins []chain.Coin) ([]chain.Coin, error) {
 	calls, seen := make([]*transport.Call, len(coins)), map[string]bool{}
 	for i, coin := range coins {
@@ -104,10 +104,16 @@ func (c *Client) unspent(ctx context.Context, d *descriptor, coins []chain.Coin)
 	}
 	var out []chain.Coin
 	for i, k := range calls {
-		if k.Err != nil {
-			return nil, k.Err
+		if k.Null() {
+			continue
 		}
-		if len(k.Out) > 0 && string(k.Out) != "null" {
+		var at struct {
+			Confirmations int64 `json:"confirmations"`
+		}
+		if err := k.Into(&at); err != nil {
+			return nil, err
+		}
+		if at.Confirmations > 0 {
 			out = append(out, coins[i])
 		}
 	}

@@ -126,7 +126,7 @@ func openVault(t testing.TB, need, count int) *vault {
 		f.mine(serialize(tx))
 		v.o.Coins = append(v.o.Coins, chain.Coin{Outpoint: tx.TxHash().String() + ":0", Address: v.at, Amount: ledger.Amount(value)})
 	}
-	f.set("gettxout", func([]any) (any, *fakeError) { return map[string]any{"value": 1}, nil })
+	f.set("gettxout", func([]any) (any, *fakeError) { return map[string]any{"value": 1, "confirmations": 1}, nil })
 	v.o.Intent = chain.Intent{Currency: "BTC", To: hot, Amount: 500_000, MaxCost: 250_000}
 	return v
 }
@@ -203,11 +203,19 @@ func TestProposeCold(t *testing.T) {
 		if strings.HasPrefix(v.o.Coins[1].Outpoint, p[0].(string)) {
 			return nil, nil
 		}
-		return map[string]any{}, nil
+		confirmations := 1
+		if strings.HasPrefix(v.o.Coins[0].Outpoint, p[0].(string)) {
+			confirmations = 0
+		}
+		return map[string]any{"confirmations": confirmations}, nil
 	})
 	u, _, err = v.c.ProposeCold(t.Context(), v.text, v.o)
 	require.NoError(t, err)
 	require.Equal(t, []string{v.o.Coins[2].Outpoint}, u.Spends, "a coin that is spent is left out")
+	v.o.Intent.Amount = 2_100_000
+	_, _, err = v.c.ProposeCold(t.Context(), v.text, v.o)
+	require.ErrorIs(t, err, chain.ErrShort, "and one that is in no block")
+	v.o.Intent.Amount = 500_000
 	v.o.Coins[2].Amount++
 	_, _, err = v.c.ProposeCold(t.Context(), v.text, v.o)
 	require.ErrorIs(t, err, chain.ErrRejected, "a coin is worth what the transaction says that made it")

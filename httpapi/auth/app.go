@@ -114,8 +114,8 @@ func (s *Service) CreateApp(ctx context.Context, n NewApp) (App, string, error) 
 		}
 		n.ClientID = hex.EncodeToString(id)
 	}
-	s.creating.Lock()
-	defer s.creating.Unlock()
+	s.acting.Lock()
+	defer s.acting.Unlock()
 	app, err := s.insertApp(ctx, n.ClientID, n.By, application{
 		Tenant: n.Tenant, Name: n.Name, Scopes: joinScopes(n.Scopes), Role: string(n.Role), Made: !given,
 		SecretHash: s.mac(forSecret, n.ClientID, n.ClientSecret), Masked: masked(n.ClientSecret, !given),

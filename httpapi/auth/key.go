@@ -78,6 +78,8 @@ func (s *Service) CreateKey(ctx context.Context, n NewKey) (APIKey, string, erro
 	if err != nil {
 		return APIKey{}, "", err
 	}
+	s.acting.Lock()
+	defer s.acting.Unlock()
 	ids, change := append([]string{row.ID}, s.olderIDs(forKey, n.Key)...), s.newID()
 	err = storage.Decide(ctx, s.store, func(ctx context.Context) (storage.Change, error) {
 		there, err := s.store.Rows(ctx, apiKeys.Table, storage.Keys(storage.System, ids...)...)

@@ -32,6 +32,8 @@ func list[T, V any](ctx context.Context, s storage.Store, t storage.TableOf[T], 
 // remove drops the one row of a tenant that the condition selects, and has the Change record
 // that. ErrNotFound.
 func remove[T any](ctx context.Context, s *Service, t storage.TableOf[T], tenant string, which storage.Cond, record func(*storage.Change, storage.Row) error) error {
+	s.acting.Lock()
+	defer s.acting.Unlock()
 	return storage.Decide(ctx, s.store, func(ctx context.Context) (storage.Change, error) {
 		rows, err := s.store.Find(ctx, storage.Query{
 			Table: t.Table, Partition: storage.System, Limit: 1,

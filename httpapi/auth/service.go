@@ -63,9 +63,9 @@ type Service struct {
 	random  sync.Mutex
 	source  io.Reader
 	guesses guesses
-	// creating makes this process's new applications take turns, as they all
-	// draw from one sequence.
-	creating sync.Mutex
+	// acting makes this process's new and deleted credentials take turns: applications draw
+	// from one sequence, and all are in one audit log.
+	acting sync.Mutex
 }
 
 // New checks the Config and makes a Service. It does no I/O.

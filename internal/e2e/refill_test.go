@@ -269,3 +269,71 @@ func payable(t testing.TB, m *utxotest.Mint, seed string) string {
 	require.NoError(t, err)
 	return string(a)
 }
+
+// TestCoinsFT08_TheChangeOfAnExpiredRefillIsCold: a signed copy of a proposal that has expired is sent by
+// hand, and what it gave back to the cold address is spent by the next refill.
+func TestCoinsFT08_TheChangeOfAnExpiredRefillIsCold(t *testing.T) {
+	t.Parallel()
+	m := utxotest.Open(t, "BTC", "simnet", 330)
+	safe := openSafe(t, m, true)
+	s, move := cooledShop(t, m, safe)
+	first, _, err := s.app.Operate.ProposeRefill(t.Context(), s.tenant, "BTC", move.Amount/4, why)
+	require.NoError(t, err)
+	s.clock.Advance(49 * time.Hour)
+	s.step()
+	require.Equal(t, refill.Expired, s.refill(first.ID).Status)
+	m.Ask(nil, "sendrawtransaction", string(safe.sign(first, "tx", nil, 0)))
+	s.mine(12)
+	left, _, _ := aside(t, s.store, s.tenant, "BTC")
+	require.Equal(t, move.Amount-first.Amount-first.Fee, left, "it is booked")
+	s.sound()
+
+	second, _, err := s.app.Operate.ProposeRefill(t.Context(), s.tenant, "BTC", left/2, why)
+	require.NoError(t, err)
+	require.Contains(t, second.Inputs[0], first.Tx)
+	_, _, err = s.app.Operate.TakeRefill(t.Context(), s.tenant, second.ID, safe.sign(second, "", nil, 0), why)
+	require.NoError(t, err)
+	s.until("landed", func() bool { return s.refill(second.ID).Status == refill.Landed })
+	s.mine(12)
+	rest, suspense, _ := aside(t, s.store, s.tenant, "BTC")
+	require.Equal(t, []ledger.Amount{left - second.Amount - second.Fee, 0}, []ledger.Amount{rest, suspense})
+	s.sound()
+}
+
+// TestCoinsFT08_AForkTakesARefillBack: a landed refill is in no block any more, and no node has it. What
+// was booked with it is taken back, and it is booked again where it comes again.
+func TestCoinsFT08_AForkTakesARefillBack(t *testing.T) {
+	t.Parallel()
+	m := utxotest.Open(t, "BTC", "simnet", 330)
+	safe := openSafe(t, m, true)
+	s, move := cooledShop(t, m, safe)
+	ctx := t.Context()
+	first, _, err := s.app.Operate.ProposeRefill(ctx, s.tenant, "BTC", move.Amount/4, why)
+	require.NoError(t, err)
+	raw := safe.sign(first, "tx", nil, 0)
+	_, _, err = s.app.Operate.TakeRefill(ctx, s.tenant, first.ID, raw, why)
+	require.NoError(t, err)
+	s.until("landed", func() bool { return s.refill(first.ID).Status == refill.Landed })
+	booked := func(amount ledger.Amount) {
+		t.Helper()
+		left, suspense, _ := aside(t, s.store, s.tenant, "BTC")
+		require.Equal(t, []ledger.Amount{amount, 0}, []ledger.Amount{left, suspense})
+		s.sound()
+	}
+	s.mine(2)
+	booked(move.Amount - first.Amount - first.Fee)
+
+	at := m.Height()
+	m.Reorg(12)
+	s.compose() // the node is at another port
+	s.mine(2)
+	if st, err := s.app.NetworkStatus(ctx, "BTC"); err == nil && st.Halted != "" {
+		_, err = s.app.Operate.ResumeNetwork(ctx, "BTC", at-12, why)
+		require.NoError(t, err)
+	}
+	s.mine(12)
+	booked(move.Amount)
+	m.Ask(nil, "sendrawtransaction", string(raw))
+	s.mine(12)
+	booked(move.Amount - first.Amount - first.Fee)
+}

@@ -221,7 +221,10 @@ func (t *Treasury) ResolveApart(ctx context.Context, tenant, id string, is Apart
 				return storage.Change{}, ErrNothingCold
 			}
 		}
-		c := storage.Change{ID: "apart-" + string(is) + "/" + id, Partition: part, Drop: []storage.Row{row}}
+		c := storage.Change{Partition: part, Drop: []storage.Row{row}}
+		if by != nil {
+			c.ID = "apart-" + string(is) + "/" + by.ID
+		}
 		tx := ledger.Tx{ID: "apart-end/" + id, Kind: ledger.KindAdjustment, Ref: id, At: t.cfg.Now()}
 		leg := func(a ledger.Account, delta ledger.Amount) {
 			if delta != 0 {

@@ -18,7 +18,7 @@ const (
 	firstPause  = time.Minute
 	longPause   = time.Hour
 	haltedPause = 10 * time.Minute // what a halt kept back goes on soon after it
-	longestTry  = 24 * time.Hour   // after transactions that failed, each of which costs
+	longestTry  = 24 * time.Hour   // after transactions that failed, each of which costs; of one that a policy holds back
 	triesFactor = 4
 )
 
@@ -36,7 +36,11 @@ func (t *Treasury) postpone(ctx context.Context, j *job, v verdict) error {
 	}
 	j.s.Reason = v.reason
 	j.note.DueBelow, j.note.Next = v.below, v.next
-	if v.waiting != WaitForMore && (v.waiting != WaitBelowCost || v.below < 1) {
+	if v.waiting == WaitForMore { // until its time is over, or the policy is another
+		if look := now.Add(min(max(now.Sub(j.note.Since), longPause), longestTry)); look.Before(v.next) {
+			j.note.Next = look
+		}
+	} else if v.waiting != WaitBelowCost || v.below < 1 {
 		j.note.DueBelow = -1
 		longest := longPause
 		if v.waiting == WaitHalted {

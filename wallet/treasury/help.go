@@ -104,7 +104,7 @@ func (t *Treasury) Retry(ctx context.Context, n chain.Network, id string, by *ou
 		kept := *by
 		kept.Op.Tenant = tenant
 		j.note.Next, j.note.DueBelow = time.Time{}, -1
-		c := storage.Change{ID: fmt.Sprintf("%s/retry/%d", id, row.Version), Partition: p}
+		c := storage.Change{ID: "retry/" + by.ID, Partition: p}
 		return c, errors.Join(t.write(&c, j, t.cfg.Now()), kept.Add(&c, before, after))
 	})
 	if err == nil && by != nil {

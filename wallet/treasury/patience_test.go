@@ -56,12 +56,12 @@ func TestFT03_CoinsWaitAsTheirPolicySays(t *testing.T) {
 	shown := w.waiting()[0]
 	require.Contains(t, shown.Detail, "one part in 10")
 	require.False(t, shown.Next.IsZero())
-	for w.clock.Now().Before(shown.Next.Add(-2 * time.Hour)) {
+	for range 68 {
 		w.hours(1)
 		require.Equal(t, []string{treasury.WaitForMore}, w.reasons())
 	}
 	require.True(t, w.moved().IsZero())
-	w.hours(3)
+	w.hours(6)
 	w.mine(60)
 	require.Zero(t, w.waits())
 	require.True(t, w.moved().IsPositive())
@@ -112,5 +112,27 @@ func TestFT03_PolicyOfSweepsIsOfOneCurrency(t *testing.T) {
 	} {
 		_, err := w.app.Policies.Set(t.Context(), w.tenant, 1, policy.Policy{Sweeps: []policy.Sweep{wrong}}, "ann", "x")
 		require.ErrorContains(t, err, "sweeps[0]")
+	}
+}
+
+// TestFT03_CoinsWaitNoLongerThanTheirPolicy: once the policy says otherwise, coins that wait already
+// go by it.
+func TestFT03_CoinsWaitNoLongerThanTheirPolicy(t *testing.T) {
+	t.Parallel()
+	for name, sweeps := range map[string][]policy.Sweep{
+		"none":    nil,
+		"less":    {{Currency: "USDTERC20", Multiple: 4, Wait: policy.Duration(72 * time.Hour)}},
+		"shorter": {{Currency: "USDTERC20", Multiple: 10, Wait: policy.Duration(time.Hour)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := patient(t)
+			_, err := w.app.Policies.Set(t.Context(), w.tenant, 1, policy.Policy{Sweeps: sweeps}, "ann", "not any more")
+			require.NoError(t, err)
+			w.hours(2)
+			w.mine(60)
+			require.Zero(t, w.waits())
+			require.True(t, w.moved().IsPositive())
+		})
 	}
 }

@@ -382,7 +382,7 @@ func (t *Treasury) RefillCost(ctx context.Context, tenant string, n chain.Networ
 		}
 		made = true
 		return storage.Change{
-			ID: id, Partition: storage.Tenant(tenant), Tell: events,
+			ID: "cost/" + by.ID, Partition: storage.Tenant(tenant), Tell: events,
 			Put: append(rows, ColdRow(row, cold), SpentRow(id, TopUp{Tx: tx, Currency: gas.Code, Amount: cost})),
 			Post: []ledger.Tx{{ID: id, Kind: ledger.KindFee, Ref: tx, At: t.cfg.Now(), Legs: []ledger.Leg{
 				{Account: ledger.FeesNetwork, Asset: gas.Asset(), Delta: -cost},
