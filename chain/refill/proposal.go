@@ -37,7 +37,7 @@ type Proposal struct {
 
 	Raw       []byte    `db:"raw"` // signed; empty until it came back
 	Status    Status    `db:"status"`
-	Reason    string    `db:"reason"`       // why it is as it is: not_taken while no node takes it; "" = nothing is to be said
+	Reason    string    `db:"reason"`       // why it is as it is, one of notTaken and notMined where it is sending; "" = nothing is to be said
 	By        string    `db:"requested_by"` // who asked for it
 	CreatedAt time.Time `db:"created_at"`
 	UpdatedAt time.Time `db:"updated_at"`
@@ -50,8 +50,14 @@ func (p *Proposal) live() bool { return p.Status == Open || p.Status == Sending 
 // Proposals is the table, in tenants' partitions. Due is when a live one is looked at.
 var Proposals = storage.NewTable[Proposal]("refill_proposals", storage.Index("currency", "number"), storage.Index("tx"), storage.Index("created_at"))
 
-// notTaken is the Reason of a proposal whose transaction no node takes. It is sent again.
-const notTaken = "not_taken"
+// Reasons of a proposal that is Sending.
+const (
+	notTaken = "not_taken" // no node takes its transaction, which is sent again
+	notMined = "not_mined" // its transaction has waited at nodes for minedIn: it pays too little
+)
+
+// minedIn is how long a transaction may wait to be mined before that is told.
+const minedIn = 6 * time.Hour
 
 // Errors of this package.
 var (
@@ -162,8 +168,8 @@ func (s *Service) Authorize(p *Proposal) (err error) {
 
 func idOf(currency string, number int64) string { return fmt.Sprintf("refill-%s-%d", currency, number) }
 
-// ProposalChanged is the event of a proposal: it was made, or has another status. Amount and Fee are in
-// coins of Currency.
+// ProposalChanged is the event of a proposal: it was made, or has another status or reason. Amount and
+// Fee are in coins of Currency.
 type ProposalChanged struct {
 	ProposalID string        `json:"proposal_id"`
 	From       Status        `json:"from"` // "" = it was made

@@ -252,6 +252,12 @@ func TestRefill(t *testing.T) {
 		w.node.state = chain.Status{State: chain.Unknown} // nodes forget it
 		w.later(time.Minute)
 		require.Equal(t, map[string]int{p.Tx: 2}, w.node.sent)
+		w.node.state = chain.Status{State: chain.Pending} // and keep it, for long
+		w.later(5 * time.Hour)
+		require.Empty(t, w.get(p.ID).Reason)
+		w.later(time.Hour)
+		w.later(time.Hour)
+		require.Equal(t, "not_mined", w.get(p.ID).Reason)
 		w.node.state = chain.Status{State: chain.Included, Executed: true, Confirmations: 1}
 		w.later(2 * lasts)
 		require.Equal(t, refill.Sending, w.get(p.ID).Status)
@@ -260,7 +266,7 @@ func TestRefill(t *testing.T) {
 		require.Equal(t, refill.Landed, w.get(p.ID).Status)
 		_, made = w.take(p)
 		require.False(t, made)
-		require.Equal(t, map[refill.Status]int{refill.Open: 1, refill.Sending: 1, refill.Landed: 1}, w.told())
+		require.Equal(t, map[refill.Status]int{refill.Open: 1, refill.Sending: 5, refill.Landed: 1}, w.told(), "and each reason")
 		coins, err := w.s.Change(ctx, "t", "BTC", "cold")
 		require.NoError(t, err)
 		require.Equal(t, []chain.Coin{{Outpoint: p.Tx + ":1", Address: "cold", Amount: 5990}}, coins)

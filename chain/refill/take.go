@@ -48,6 +48,8 @@ func (s *Service) decide(ctx context.Context, tenant, id string, by *outgoing.Re
 		}
 		if p.Status != was.Status {
 			p.UpdatedAt = now
+		}
+		if p.Status != was.Status || p.Reason != was.Reason {
 			e, err := s.told(&p, was.Status, now)
 			if err != nil {
 				return storage.Change{}, err
@@ -224,12 +226,17 @@ func (s *Service) look(ctx context.Context, p Proposal) error {
 	if p.Status == Sending && st.State == chain.Unknown && len(p.Raw) > 0 { // it is stored: what is lost is sent again
 		refused = client.Broadcast(storage.Apart(ctx), proof.NewStored(string(p.Network), p.Tx, p.Raw))
 	}
-	if refused != nil && p.Reason != notTaken {
-		s.c.Log.LogAttrs(ctx, slog.LevelWarn, "refill_not_taken", slog.String("tenant", p.Tenant), slog.String("proposal", p.ID), slog.Any("error", refused))
-	}
-	_, err = s.decide(ctx, p.Tenant, p.ID, nil, func(p *Proposal, now time.Time) (time.Time, error) {
+	after, err := s.decide(ctx, p.Tenant, p.ID, nil, func(p *Proposal, now time.Time) (time.Time, error) {
 		return s.follow(p, &st, refused != nil, now)
 	})
+	if err == nil && after.Status == Sending && after.Reason != "" && after.Reason != p.Reason {
+		log := s.c.Log.With(slog.String("tenant", p.Tenant), slog.String("proposal", p.ID), slog.String("tx", p.Tx))
+		if after.Reason == notMined {
+			log.WarnContext(ctx, "refill_not_mined")
+		} else {
+			log.WarnContext(ctx, "refill_not_taken", slog.Any("error", refused))
+		}
+	}
 	return err
 }
 
@@ -258,6 +265,8 @@ func (s *Service) follow(p *Proposal, st *chain.Status, refused bool, now time.T
 		return never, p.to(Expired, onLate, "")
 	case p.Status == Sending && refused:
 		p.Reason = notTaken
+	case p.Status == Sending && st.State == chain.Pending && now.Sub(p.UpdatedAt) >= minedIn:
+		p.Reason = notMined
 	case p.Status == Sending && st.State != chain.Conflicted:
 		p.Reason = ""
 	}
