@@ -311,9 +311,6 @@ func (s *Service) Release(ctx context.Context, tenant, depositID string, by ...R
 		if err != nil {
 			return nil, err
 		}
-		if err := e.d.releasable(); err != nil {
-			return nil, err
-		}
 		d = e.d.sighting(tenant)
 		x, err := s.about(ctx, tenant, &fact{sighting: *d})
 		if err != nil {
@@ -339,6 +336,15 @@ func (s *Service) Release(ctx context.Context, tenant, depositID string, by ...R
 		return Deposit{}, err
 	}
 	return out, nil
+}
+
+// CheckRelease says why a deposit cannot be released now: errors as of Release.
+func (s *Service) CheckRelease(ctx context.Context, tenant, depositID string) error {
+	e, err := s.entryOf(ctx, storage.Tenant(tenant), depositID)
+	if err != nil {
+		return err
+	}
+	return e.d.releasable()
 }
 
 func (d *Deposit) releasable() error {
