@@ -205,7 +205,7 @@ func TestFS02_EndedWithdrawalSetToPendingIsNotPaidAgain(t *testing.T) {
 			}
 			paid := world.Balance(to, "USDTERC20")
 			held := i.withdraw("USDTERC20", "300", world.Customer("another"))
-			_, err := i.app.Withdrawals.Hold(t.Context(), i.tenant, held.ID, "a test")
+			_, err := i.app.Withdrawals.Hold(t.Context(), i.tenant, held.ID, "ann", "a test")
 			require.NoError(t, err)
 			i.sound()
 			got, err := i.app.Withdrawals.Get(t.Context(), i.tenant, w.ID)

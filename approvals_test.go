@@ -161,7 +161,7 @@ func TestFS02_ForgedDecisionsPayNobody(t *testing.T) {
 			w := i.asked("10", to)
 			switch c.does {
 			case "approve":
-				_, err := app.Hold(ctx, i.tenant, w.ID, "a look at it")
+				_, err := app.Hold(ctx, i.tenant, w.ID, "ann", "a look at it")
 				require.NoError(t, err)
 				_, err = app.Approve(ctx, i.tenant, w.ID, "bob", "fine")
 				require.NoError(t, err)
@@ -194,7 +194,7 @@ func TestFM08_DecisionsAreSealedAgain(t *testing.T) {
 	i.asks()
 	to := i.chains["ETH"].Customer("supplier")
 	w, refused := i.asked("10", to), i.asked("10", to)
-	_, err := i.app.Withdrawals.Hold(t.Context(), i.tenant, w.ID, "a test")
+	_, err := i.app.Withdrawals.Hold(t.Context(), i.tenant, w.ID, "ann", "a test")
 	require.NoError(t, err)
 	_, err = i.app.Withdrawals.Approve(t.Context(), i.tenant, w.ID, "bob", "fine")
 	require.NoError(t, err)

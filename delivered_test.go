@@ -9,7 +9,10 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -60,8 +63,11 @@ func TestFN07_PayoutWithoutConfirmationsBringsLess(t *testing.T) {
 	next := h.withdraw("10", usdt)
 	h.mine(40)
 	require.Equal(t, []any{withdrawal.Pending, withdrawal.WaitingHalted}, []any{get(next).Status, get(next).Waiting})
-	_, err := h.app.Withdrawals.TakeDelivered(t.Context(), h.tenant, id, "it is little")
+	_, err := h.app.Withdrawals.TakeDelivered(t.Context(), h.tenant, id, "ann", "it is little")
 	require.NoError(t, err)
+	log := h.logged(storage.Tenant(h.tenant))
+	require.Equal(t, []outgoing.OperationKind{audit.Take}, kindsOf(log))
+	require.Equal(t, []string{"ann", "it is little", id}, []string{log[0].By, log[0].Reason, log[0].Object})
 	h.mine(40)
 	require.Equal(t, withdrawal.WaitingDeliveredLess, get(next).Waiting, "it was paid, and brought less too")
 	h.sound()

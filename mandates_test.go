@@ -55,7 +55,7 @@ func TestFS02_RowsThatAgreeAreNotPaidWithoutAMandate(t *testing.T) {
 			i := newInsider(t, "USDTERC20")
 			world, to := i.chains["ETH"], i.chains["ETH"].Customer("supplier")
 			other := i.withdraw("USDTERC20", "300", i.thief)
-			_, err := i.app.Withdrawals.Hold(t.Context(), i.tenant, other.ID, "a test")
+			_, err := i.app.Withdrawals.Hold(t.Context(), i.tenant, other.ID, "ann", "a test")
 			require.NoError(t, err)
 			w := i.withdraw("USDTERC20", "100", to)
 			terms := w.Terms()

@@ -28,7 +28,7 @@ func (i *insider) keyed(list ...[]byte) {
 func (i *insider) held(amount string, to chain.Address) withdrawal.Withdrawal {
 	i.t.Helper()
 	w := i.withdraw("USDTERC20", amount, to)
-	w, err := i.app.Withdrawals.Hold(i.t.Context(), i.tenant, w.ID, "a test")
+	w, err := i.app.Withdrawals.Hold(i.t.Context(), i.tenant, w.ID, "ann", "a test")
 	require.NoError(i.t, err)
 	return w
 }
@@ -36,7 +36,7 @@ func (i *insider) held(amount string, to chain.Address) withdrawal.Withdrawal {
 // paid releases a withdrawal and requires that it is paid.
 func (i *insider) paid(id string) {
 	i.t.Helper()
-	_, err := i.app.Withdrawals.Release(i.t.Context(), i.tenant, id)
+	_, err := i.app.Withdrawals.Release(i.t.Context(), i.tenant, id, "ann", "")
 	require.NoError(i.t, err)
 	i.work(40)
 	got, err := i.app.Withdrawals.Get(i.t.Context(), i.tenant, id)
@@ -116,7 +116,7 @@ func TestFM08_KeyThatIsGoneIsNamed(t *testing.T) {
 	require.Contains(t, r.Left[0].Detail, id)
 	require.Contains(t, r.Left[1].Detail, "tenant/"+i.tenant+"/webhook/1")
 	i.named(w.ID)
-	_, err = i.app.Withdrawals.Release(t.Context(), i.tenant, w.ID)
+	_, err = i.app.Withdrawals.Release(t.Context(), i.tenant, w.ID, "ann", "")
 	require.NoError(t, err)
 	i.work(10)
 	i.keepsBack(w.ID)
@@ -186,7 +186,7 @@ func TestFU02_UnsealedUntilTheHostsDay(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, taken)
 	i.clock.Advance(time.Hour)
-	_, err = i.app.Withdrawals.Release(t.Context(), i.tenant, w.ID)
+	_, err = i.app.Withdrawals.Release(t.Context(), i.tenant, w.ID, "ann", "")
 	require.NoError(t, err)
 	i.work(10)
 	i.keepsBack(w.ID)

@@ -94,19 +94,19 @@ func (c commands) withdrawals() *cli.Command {
 			}),
 		decide("hold", "Freeze a withdrawal that was not handed over, until release.",
 			func(ctx context.Context, w *withdrawal.Service, tenant, id string, c cryptopay.Call) (withdrawal.Withdrawal, error) {
-				return w.Hold(ctx, tenant, id, c.Reason)
+				return w.Hold(ctx, tenant, id, c.By, c.Reason)
 			}),
 		decide("release", "End a hold: the withdrawal goes on.",
-			func(ctx context.Context, w *withdrawal.Service, tenant, id string, _ cryptopay.Call) (withdrawal.Withdrawal, error) {
-				return w.Release(ctx, tenant, id)
+			func(ctx context.Context, w *withdrawal.Service, tenant, id string, c cryptopay.Call) (withdrawal.Withdrawal, error) {
+				return w.Release(ctx, tenant, id, c.By, c.Reason)
 			}),
 		decide("take-delivered", "Complete a withdrawal that waits as delivered_less: what arrived is taken for the whole.",
 			func(ctx context.Context, w *withdrawal.Service, tenant, id string, c cryptopay.Call) (withdrawal.Withdrawal, error) {
-				return w.TakeDelivered(ctx, tenant, id, c.Reason)
+				return w.TakeDelivered(ctx, tenant, id, c.By, c.Reason)
 			}),
 		decide("pay-missing", "Complete a withdrawal that waits as delivered_less, and pay what is missing by another, which is shown.",
 			func(ctx context.Context, w *withdrawal.Service, tenant, id string, c cryptopay.Call) (withdrawal.Withdrawal, error) {
-				return w.PayMissing(ctx, tenant, id, c.Reason)
+				return w.PayMissing(ctx, tenant, id, c.By, c.Reason)
 			}),
 	)
 }

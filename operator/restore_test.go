@@ -580,7 +580,7 @@ func TestL14_AnotherTenantsOrder(t *testing.T) {
 	o.mine(30)
 	for _, n := range []string{"ETH", "BTC"} {
 		held[n] = order("other", n)
-		_, err := o.app.Withdrawals.Hold(ctx, "other", held[n], "asked")
+		_, err := o.app.Withdrawals.Hold(ctx, "other", held[n], "ann", "asked")
 		require.NoError(t, err)
 	}
 	o.ok("copy", "-to", "backup", "-reason", "nightly")

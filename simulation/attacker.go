@@ -73,7 +73,7 @@ func (m *merchant) robbed(t *task, thief string) (tried []string) {
 			try("read a withdrawal", err)
 			_, err = app.Withdrawals.Cancel(ctx, thief, p.id)
 			try("cancel a withdrawal", err)
-			_, err = app.Withdrawals.Hold(ctx, thief, p.id, "mine")
+			_, err = app.Withdrawals.Hold(ctx, thief, p.id, "the thief", "mine")
 			try("freeze a withdrawal", err)
 			_, err = app.Withdrawals.Refuse(ctx, thief, p.id, "thief", "mine")
 			try("refuse a withdrawal", err)

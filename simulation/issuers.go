@@ -58,7 +58,7 @@ func (m *merchant) takeShort(t *task, n *network) {
 			continue
 		}
 		r.took[v.ID] = true
-		_, err := t.p.app.Withdrawals.TakeDelivered(context.Background(), m.id, v.ID, "the issuer took a fee")
+		_, err := t.p.app.Withdrawals.TakeDelivered(context.Background(), m.id, v.ID, "ann", "the issuer took a fee")
 		r.excuse(t, err)
 	}
 }

@@ -213,7 +213,7 @@ func (r *run) attend(t *task) {
 		for _, p := range m.payouts {
 			if v, ok := r.accepted(p); ok && v.Frozen && v.Status == withdrawal.Pending {
 				r.outside.judge.Frozen(v.ID, false)
-				_, err := t.p.app.Withdrawals.Release(ctx, m.id, v.ID)
+				_, err := t.p.app.Withdrawals.Release(ctx, m.id, v.ID, "ann", "it is over")
 				r.excuse(t, err)
 			}
 		}

@@ -165,7 +165,7 @@ func (r *run) hold(p *payout) string {
 	}
 	what := "all busy"
 	r.ask("hold", func(t *task) {
-		v, err := t.p.app.Withdrawals.Hold(context.Background(), p.m.id, p.id, "a look at it")
+		v, err := t.p.app.Withdrawals.Hold(context.Background(), p.m.id, p.id, "ann", "a look at it")
 		if err == nil && v.Status == withdrawal.Pending {
 			r.outside.judge.Frozen(p.id, true)
 		}

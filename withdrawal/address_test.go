@@ -167,7 +167,7 @@ func TestScaleOfARemovedCurrency(t *testing.T) {
 	require.NoError(t, err)
 	list, _, err := other.List(w.ctx, tenant, withdrawal.Filter{Sort: withdrawal.CreatedAsc})
 	require.NoError(t, err)
-	_, err = other.Hold(w.ctx, tenant, list[0].ID, "its currency is gone")
+	_, err = other.Hold(w.ctx, tenant, list[0].ID, "ann", "its currency is gone")
 	require.NoError(t, err)
 	require.Equal(t, []string{"USDTTRC20 TRX USDT 6"}, asked)
 	scales := map[string]uint8{}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/internal/audit"
+	"github.com/cryptopay-go/cryptopay/internal/person"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -105,19 +107,20 @@ func (s *Service) endIntent(ctx context.Context, w *Withdrawal) (said word, err 
 	return word{ended: true, absent: true}, nil
 }
 
-// Hold freezes a withdrawal that was not handed over yet, until Release.
-// *StateError where it is too late.
-func (s *Service) Hold(ctx context.Context, tenant, id, reason string) (Withdrawal, error) {
-	return s.review(ctx, tenant, id, func(m *move) error {
+// Hold freezes a withdrawal that was not handed over yet, until Release. by names who does it,
+// reason says why: both are recorded in the same Change. *InvalidError; *StateError where it is
+// too late.
+func (s *Service) Hold(ctx context.Context, tenant, id, by, reason string) (Withdrawal, error) {
+	return s.review(ctx, tenant, id, audit.Act{Kind: audit.Hold, By: by, Reason: reason}, func(m *move) error {
 		m.w.Frozen, m.w.Reason = true, reason
 		m.wait(WaitingFrozen, never)
 		return nil
 	})
 }
 
-// Release ends a Hold: the withdrawal is due at once.
-func (s *Service) Release(ctx context.Context, tenant, id string) (Withdrawal, error) {
-	return s.review(ctx, tenant, id, func(m *move) error {
+// Release ends a Hold: the withdrawal is due at once. by, reason and errors are as of Hold.
+func (s *Service) Release(ctx context.Context, tenant, id, by, reason string) (Withdrawal, error) {
+	return s.review(ctx, tenant, id, audit.Act{Kind: audit.Release, By: by, Reason: reason}, func(m *move) error {
 		m.w.Frozen, m.w.Reason = false, ""
 		if m.w.Review == ReviewWanted {
 			m.wait(m.w.awaited(), never)
@@ -129,12 +132,36 @@ func (s *Service) Release(ctx context.Context, tenant, id string) (Withdrawal, e
 }
 
 // review is a person's decision on what the payout side cannot know yet.
-func (s *Service) review(ctx context.Context, tenant, id string, f func(m *move) error) (Withdrawal, error) {
+func (s *Service) review(ctx context.Context, tenant, id string, act audit.Act, f func(m *move) error) (Withdrawal, error) {
+	if err := checkAct(&act); err != nil {
+		return Withdrawal{}, err
+	}
 	return s.decide(ctx, tenant, id, func(m *move) error {
 		if m.w.Status != Pending || m.w.Stage != Kept {
 			return &StateError{ID: id, Current: m.w.Status}
 		}
 		m.changed = true
+		m.record(act)
 		return f(m)
 	})
+}
+
+// checkAct says what is wrong with the name and the reason of who acts.
+func checkAct(act *audit.Act) error {
+	bad := &InvalidError{}
+	if person.None(act.By) {
+		bad.Add("by", "is required")
+	}
+	bad.AddLong("by", act.By, maxActor)
+	bad.AddLong("reason", act.Reason, maxReason)
+	return bad.Err()
+}
+
+// record notes what a person does, for the Change that does it.
+func (m *move) record(act audit.Act, roles ...string) {
+	act.Tenant, act.Object = m.w.Tenant, m.w.ID
+	act.After = decision{
+		Amount: m.c.Decimal(m.w.Requested).String(), Currency: m.w.Currency, Address: m.w.Address, Memo: m.w.Memo, Roles: roles, RequestedBy: m.w.RequestedBy,
+	}
+	m.act = &act
 }

@@ -316,9 +316,7 @@ func (s *Service) decideBy(m *move, d Decision) error {
 	if d.Answer == AnswerRefused {
 		kind = audit.Refuse
 	}
-	m.act = &audit.Act{Kind: kind, By: d.By, Reason: d.Reason, Tenant: m.w.Tenant, Object: m.w.ID, After: decision{
-		Amount: m.c.Decimal(m.w.Requested).String(), Currency: m.w.Currency, Address: m.w.Address, Memo: m.w.Memo, Roles: d.Roles, RequestedBy: m.w.RequestedBy,
-	}}
+	m.record(audit.Act{Kind: kind, By: d.By, Reason: d.Reason}, d.Roles...)
 	e, err := decided(&m.w, &d, m.now)
 	m.told = append(m.told, e)
 	return err

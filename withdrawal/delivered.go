@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -37,15 +38,19 @@ func (s *Service) DeliveredLess(ctx context.Context, tenant, currency string) (b
 }
 
 // TakeDelivered completes a withdrawal that waits as WaitingDeliveredLess: what the
-// recipient got is taken for the whole, and the hold is posted as ordered. reason is
-// kept with it. One that is completed already is returned as it is. ErrNotShort where it
-// does not wait for this decision, ErrNotFound.
-func (s *Service) TakeDelivered(ctx context.Context, tenant, id, reason string) (Withdrawal, error) {
+// recipient got is taken for the whole, and the hold is posted as ordered. by names who does
+// it, reason says why: both are recorded, and reason is kept with it. One that is completed already is returned as it is. ErrNotShort where it
+// does not wait for this decision, ErrNotFound, *InvalidError.
+func (s *Service) TakeDelivered(ctx context.Context, tenant, id, by, reason string) (Withdrawal, error) {
+	act := audit.Act{Kind: audit.Take, By: by, Reason: reason}
+	if err := checkAct(&act); err != nil {
+		return Withdrawal{}, err
+	}
 	return s.decide(ctx, tenant, id, func(m *move) error {
 		if m.w.Status == Completed && m.w.Delivered > 0 && m.w.Waiting != WaitingDeliveredLess {
 			return nil
 		}
-		return m.take(reason)
+		return m.take(act)
 	})
 }
 
@@ -54,8 +59,12 @@ func (s *Service) TakeDelivered(ctx context.Context, tenant, id, reason string) 
 // in the same Change that holds it. It returns that one. Its id follows from the first
 // one's, so asking again returns it again. Errors are those of TakeDelivered, and
 // ErrNoEquity.
-func (s *Service) PayMissing(ctx context.Context, tenant, id, reason string) (Withdrawal, error) {
-	rest, err := s.payMissing(ctx, tenant, id, reason)
+func (s *Service) PayMissing(ctx context.Context, tenant, id, by, reason string) (Withdrawal, error) {
+	act := audit.Act{Kind: audit.Pay, By: by, Reason: reason}
+	if err := checkAct(&act); err != nil {
+		return Withdrawal{}, err
+	}
+	rest, err := s.payMissing(ctx, tenant, id, act)
 	if errors.Is(err, ErrNotShort) {
 		if made, _, missing := s.load(ctx, storage.Tenant(tenant), restID(id)); missing == nil {
 			return made, nil
@@ -67,7 +76,7 @@ func (s *Service) PayMissing(ctx context.Context, tenant, id, reason string) (Wi
 // payMissing decides anew where another PayMissing of the currency came between the look
 // at the equity and the commit. The level of what was paid of a currency tells: each moves
 // it, and its ceiling is where it stood before the equity was read.
-func (s *Service) payMissing(ctx context.Context, tenant, id, reason string) (rest Withdrawal, err error) {
+func (s *Service) payMissing(ctx context.Context, tenant, id string, act audit.Act) (rest Withdrawal, err error) {
 	var paid *storage.LevelError
 	for range maxOvertaken {
 		var stood int64
@@ -75,7 +84,7 @@ func (s *Service) payMissing(ctx context.Context, tenant, id, reason string) (re
 			stood = paid.Value
 		}
 		_, err = s.decide(ctx, tenant, id, func(m *move) error {
-			if err := m.take(reason); err != nil {
+			if err := m.take(act); err != nil {
 				return err
 			}
 			equity, err := s.equity(ctx, m)
@@ -119,11 +128,12 @@ func (s *Service) equity(ctx context.Context, m *move) (ledger.Amount, error) {
 }
 
 // take completes a withdrawal that delivered less.
-func (m *move) take(reason string) error {
+func (m *move) take(act audit.Act) error {
 	if m.w.Waiting != WaitingDeliveredLess || m.w.Status != Processing && m.w.Status != Completed {
 		return fmt.Errorf("%w: %s is %s", ErrNotShort, m.w.ID, m.w.Status)
 	}
-	m.w.Reason = reason
+	m.w.Reason = act.Reason
+	m.record(act)
 	m.reason("")
 	return m.step(onTaken, Completed)
 }

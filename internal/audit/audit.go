@@ -41,6 +41,10 @@ type Act struct {
 const (
 	Approve   = "approve_withdrawal"
 	Refuse    = "refuse_withdrawal"
+	Hold      = "hold_withdrawal"
+	Release   = "release_withdrawal"
+	Take      = "take_delivered"
+	Pay       = "pay_missing"
 	CreateApp = "create_application"
 	DeleteApp = "delete_application"
 	CreateKey = "create_api_key"
