@@ -108,6 +108,11 @@ func TestAudit_HoldAndRelease(t *testing.T) {
 			require.Equal(t, []string{"bob", reason, i.tenant, w.ID}, []string{op.By, op.Reason, op.Tenant, op.Object})
 			require.Contains(t, op.After, `"amount":"10"`)
 		}
+		told, err := i.store.Count(ctx, storage.Query{Table: storage.Events.Table, Partition: storage.Tenant(i.tenant), Where: []storage.Cond{
+			{Column: "kind", Op: storage.Eq, Value: outgoing.Operated{}.EventKind()},
+		}})
+		require.NoError(t, err)
+		require.EqualValues(t, 2, told, "the host hears who did it")
 		require.Empty(t, i.breaks())
 	})
 }

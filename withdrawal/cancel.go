@@ -111,7 +111,7 @@ func (s *Service) endIntent(ctx context.Context, w *Withdrawal) (said word, err 
 // reason says why: both are recorded in the same Change. *InvalidError; *StateError where it is
 // too late.
 func (s *Service) Hold(ctx context.Context, tenant, id, by, reason string) (Withdrawal, error) {
-	return s.review(ctx, tenant, id, audit.Act{Kind: audit.Hold, By: by, Reason: reason}, func(m *move) error {
+	return s.review(ctx, tenant, id, audit.Act{Kind: audit.Hold, By: by, Reason: reason, Tell: true}, func(m *move) error {
 		m.w.Frozen, m.w.Reason = true, reason
 		m.wait(WaitingFrozen, never)
 		return nil
@@ -120,7 +120,7 @@ func (s *Service) Hold(ctx context.Context, tenant, id, by, reason string) (With
 
 // Release ends a Hold: the withdrawal is due at once. by, reason and errors are as of Hold.
 func (s *Service) Release(ctx context.Context, tenant, id, by, reason string) (Withdrawal, error) {
-	return s.review(ctx, tenant, id, audit.Act{Kind: audit.Release, By: by, Reason: reason}, func(m *move) error {
+	return s.review(ctx, tenant, id, audit.Act{Kind: audit.Release, By: by, Reason: reason, Tell: true}, func(m *move) error {
 		m.w.Frozen, m.w.Reason = false, ""
 		if m.w.Review == ReviewWanted {
 			m.wait(m.w.awaited(), never)

@@ -42,7 +42,7 @@ func (s *Service) DeliveredLess(ctx context.Context, tenant, currency string) (b
 // it, reason says why: both are recorded, and reason is kept with it. One that is completed already is returned as it is. ErrNotShort where it
 // does not wait for this decision, ErrNotFound, *InvalidError.
 func (s *Service) TakeDelivered(ctx context.Context, tenant, id, by, reason string) (Withdrawal, error) {
-	act := audit.Act{Kind: audit.Take, By: by, Reason: reason}
+	act := audit.Act{Kind: audit.Take, By: by, Reason: reason, Tell: true}
 	if err := checkAct(&act); err != nil {
 		return Withdrawal{}, err
 	}
@@ -60,7 +60,7 @@ func (s *Service) TakeDelivered(ctx context.Context, tenant, id, by, reason stri
 // one's, so asking again returns it again. Errors are those of TakeDelivered, and
 // ErrNoEquity.
 func (s *Service) PayMissing(ctx context.Context, tenant, id, by, reason string) (Withdrawal, error) {
-	act := audit.Act{Kind: audit.Pay, By: by, Reason: reason}
+	act := audit.Act{Kind: audit.Pay, By: by, Reason: reason, Tell: true}
 	if err := checkAct(&act); err != nil {
 		return Withdrawal{}, err
 	}

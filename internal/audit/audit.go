@@ -35,6 +35,7 @@ type Act struct {
 	Tenant        string // "" = of no single tenant
 	Object        string // what it is about: the id of a credential, a withdrawal
 	Before, After any
+	Tell          bool // the host hears of it as of an operator's call: no other event says who did it
 }
 
 // The kinds of acts that are no operator's call.
