@@ -77,8 +77,10 @@ func TestScreen_HeldMoneyIsReleased(t *testing.T) {
 		available string
 	}{
 		"in the window": {pays: "100", held: Waiting, status: Confirmed, available: "99"},
-		"a part, in the window": {pays: "40", held: Waiting, status: PartiallyPaid, available: "0",
-			then: "a top-up"},
+		"a part, in the window": {
+			pays: "40", held: Waiting, status: PartiallyPaid, available: "0",
+			then: "a top-up",
+		},
 		"after the window":         {pays: "100", before: func(h *shop, _ Payment) { h.after(2 * time.Hour) }, held: Expired, status: Confirmed, available: "99"},
 		"a month later":            {pays: "100", before: func(h *shop, _ Payment) { h.after(29 * 24 * time.Hour) }, held: Expired, status: Confirmed, available: "99"},
 		"a part, after the window": {pays: "40", before: func(h *shop, _ Payment) { h.after(2 * time.Hour) }, held: Expired, status: Expired, available: "39.6"},
