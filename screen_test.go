@@ -95,7 +95,7 @@ func has(t *testing.T, h *cryptopaytest.Host, currency string) string {
 	balances, err := h.App.Wallets.Balances(t.Context(), h.ID, wallet.Master)
 	require.NoError(t, err)
 	for _, b := range balances[wallet.Master] {
-		if string(b.Currency) == currency {
+		if b.Currency == currency {
 			return c.Decimal(b.Amount).String()
 		}
 	}

@@ -341,15 +341,16 @@ func TestFM04_AMerchantDoesNotOverruleTheScreening(t *testing.T) {
 		w.transfer("USDTERC20", made["address"].(string), "25")
 		w.mine(30)
 		a := w.ok(http.StatusOK, "GET", "/suspense/?status=open", nil)
-		require.NotContains(t, string(a.Raw), "secret-words")
+		require.NotContains(t, a.Raw, "secret-words")
 		entry := list(t, a, "suspense")[0]
 		require.Equal(t, []any{shown, "unmatched", made["transaction_id"]}, []any{entry["screening"], entry["reason"], entry["transaction_id"]})
 		detail := w.ok(http.StatusOK, "POST", "/payments/status/", map[string]any{"transaction_id": made["transaction_id"]})
 		require.Equal(t, "waiting", detail.Body["status"])
-		require.NotContains(t, string(detail.Raw), "secret-words")
+		require.NotContains(t, detail.Raw, "secret-words")
 		id := entry["suspense_id"].(string)
 		for _, body := range []map[string]any{
-			{"action": "credit", "reason": "r"}, {"action": "ignore", "reason": "r"},
+			{"action": "credit", "reason": "r"},
+			{"action": "ignore", "reason": "r"},
 			{"action": "refund", "reason": "r", "address": string(w.chains["ETH"].Customer("x"))},
 		} {
 			refused := w.do("POST", "/suspense/"+id+"/resolve/", body)
