@@ -37,10 +37,15 @@ func (a *App) Audit(ctx context.Context, c *storage.Change, act audit.Act) error
 	if err = cmp.Or(err, failed); err != nil {
 		return err
 	}
-	c.Put = append(c.Put, outgoing.Operations.Row(a.cfg.NewID(), 0, time.Time{}, outgoing.Operation{
+	op := outgoing.Operation{
 		Kind: outgoing.OperationKind(act.Kind), By: act.By, Reason: act.Reason, Tenant: act.Tenant, Object: act.Object,
 		Before: before, After: after, At: a.cfg.Clock.Now(),
-	}))
+	}
+	if act.Tell {
+		by := outgoing.Recorded{ID: a.cfg.NewID(), Op: op, Part: c.Partition, Audit: func(c *storage.Change) error { return a.Audited(ctx, c) }}
+		return by.Add(c, before, after)
+	}
+	c.Put = append(c.Put, outgoing.Operations.Row(a.cfg.NewID(), 0, time.Time{}, op))
 	return a.Audited(ctx, c)
 }
 

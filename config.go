@@ -154,8 +154,9 @@ type Config struct {
 	Verify func(ctx context.Context, tenant string) ([]Contradiction, error)
 
 	// Policy is what the payouts of tenants are held to that have no policy of their own: see
-	// App.Policies and Operate.SetPolicy. It must be the same in every process. Defaults to no
-	// rules.
+	// App.Policies and Operate.SetPolicy. It must be the same in every process. Where its Rules
+	// are nil, and there are Rates, they default to those of policy.Default. Rules that are
+	// empty and not nil, []policy.Rule{}, are none.
 	Policy policy.Policy
 
 	// HouseAddresses are addresses of the host's own, outside of this library: the only ones to
@@ -248,6 +249,9 @@ func (c Config) withDefaults() (Config, error) {
 		}
 	}
 	err := c.guardRates()
+	if c.Policy.Rules == nil && c.Rates != noRates("") {
+		c.Policy.Rules = policy.Default().Rules
+	}
 	return c, err
 }
 

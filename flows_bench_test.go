@@ -2,6 +2,7 @@ package cryptopay_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -24,6 +25,8 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/postgres"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
 	"github.com/cryptopay-go/cryptopay/webhook"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
+	"github.com/cryptopay-go/cryptopay/withdrawal/policy"
 )
 
 // flows are what a payment goes through, each measured by its worker alone, in one
@@ -36,6 +39,9 @@ var flows = []struct {
 	{"deposits credited and completed", flowDeposits},
 	{"payments expired", flowExpiry},
 	{"webhooks delivered", flowWebhooks},
+	{"payouts without rules", flowPayouts([]policy.Rule{})},
+	{"payouts with the default rule", flowPayouts(policy.Default().Rules)},
+	{"payouts with the rule of a day", flowPayouts([]policy.Rule{{Name: "day", Of: policy.KindSum, Over: dec("1000000"), Per: policy.Duration(24 * time.Hour)}})},
 }
 
 // BenchmarkFlows measures the workers: go test -run '^$' -bench Flows -benchtime 1x -count 5 .
@@ -164,6 +170,45 @@ func flowDeposits(b *testing.B, h *host) {
 	require.Zero(b, left)
 	b.ReportMetric(n/credited.Seconds(), "credited/s")
 	perSecond(b, n, began, "completed")
+}
+
+// flowPayouts hands so many payouts of one merchant over to the payout side.
+func flowPayouts(rules []policy.Rule) func(b *testing.B, h *host) {
+	return func(b *testing.B, h *host) {
+		h.configure = func(c *cryptopay.Config) {
+			c.Log, c.Policy.Rules = slog.New(slog.DiscardHandler), rules
+		}
+		h.restart()
+		const n = 300
+		h.earn("ETH", "3000")
+		to := string(h.chains["ETH"].Customer("supplier"))
+		for range n {
+			_, err := h.app.Withdrawals.Create(b.Context(), h.tenant, withdrawal.CreateInput{Terms: withdrawal.Terms{Amount: ptr(dec("0.002")), Currency: "ETH", Address: to}})
+			require.NoError(b, err)
+		}
+		h.clock.Advance(time.Minute)
+		began := time.Now()
+		b.StartTimer()
+		for {
+			did, err := h.app.Withdrawals.Step(b.Context())
+			if did == 0 {
+				break
+			}
+			if errors.Is(err, storage.ErrConflict) { // too many counted by one row at once: they are due again
+				h.clock.Advance(time.Minute)
+				err = nil
+			}
+			require.NoError(b, err)
+		}
+		b.StopTimer()
+		perSecond(b, n, began, "payouts")
+		left, err := h.store.Count(b.Context(), storage.Query{
+			Table: withdrawal.Withdrawals.Table, Partition: storage.Tenant(h.tenant),
+			Where: []storage.Cond{{Column: "stage", Op: storage.Ne, Value: withdrawal.Handed}},
+		})
+		require.NoError(b, err)
+		require.Zero(b, left)
+	}
 }
 
 // flowExpiry lets so many payments end at one time.

@@ -36,6 +36,7 @@ type asked struct {
 func answers() map[string]any {
 	return map[string]any{
 		"Withdrawals.MaxCost": ledger.MaxAmount, "Withdrawals.Policy": withdrawal.Allow, "Withdrawals.Confirmations": int64(1),
+		"Payments.Screen":         payment.Allow,
 		"Outgoing.CheckGasBudget": true,
 	}
 }

@@ -58,7 +58,7 @@ const BooksDiffer = "books_differ"
 
 // alertKinds are what a host's Notify hooks hear of.
 var alertKinds = []string{
-	string(payment.AlertSuspense), string(payment.AlertReversed), string(payment.AlertQuarantined), string(payment.AlertUnreadable),
+	string(payment.AlertSuspense), string(payment.AlertReversed), string(payment.AlertQuarantined), string(payment.AlertUnreadable), string(payment.AlertUnscreened),
 	withdrawal.NoticeReview, withdrawal.NoticeResent, withdrawal.NoticeReorged, withdrawal.NoticeConflict, withdrawal.NoticeFailed,
 	withdrawal.NoticeAltered, withdrawal.NoticeShort, withdrawal.NoticeWaiting, withdrawal.NoticeHouse, withdrawal.NoticeUnreadable, SweepWaiting,
 	BooksDiffer, treasury.NoticeApart, treasury.NoticeRefill,

@@ -9,9 +9,11 @@ import (
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/cryptopaytest"
+	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/refund"
+	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -142,6 +144,9 @@ func TestRefund_RestThatEndsUnpaidIsTheHouses(t *testing.T) {
 	before, _ := h.balance(ledger.Adjustment)
 	rest, err := h.App.Withdrawals.PayMissing(ctx, h.ID, r.Withdrawal, "ann", "it skims")
 	require.NoError(t, err)
+	log, err := h.App.Operate.AuditLog(ctx, storage.Tenant(h.ID), 0, 10)
+	require.NoError(t, err)
+	require.Equal(t, []string{audit.Pay, "ann", "it skims", r.Withdrawal}, []string{string(log[len(log)-1].Kind), log[len(log)-1].By, log[len(log)-1].Reason, log[len(log)-1].Object})
 	require.Equal(t, refund.Completed, h.refund(r.ID).Status)
 	_, err = h.App.Withdrawals.Cancel(ctx, h.ID, rest.ID)
 	require.NoError(t, err)

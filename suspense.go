@@ -71,6 +71,19 @@ func (o *Operate) PayOutSuspense(ctx context.Context, tenant, deposit, address, 
 	return made, id, err
 }
 
+// ReleaseSuspense has money count that payment.Config.Screen has held for a person, as if the
+// Screen had allowed it: see payment.Service.Release. Returns and errors as of CreditSuspense;
+// a *payment.StateError also where it is not held.
+func (o *Operate) ReleaseSuspense(ctx context.Context, tenant, deposit string, c Call) (payment.Suspended, string, error) {
+	return o.decide(ctx, tenant, deposit, outgoing.OpReleaseSuspense, c, func(by ...payment.Recorded) error {
+		if c.DryRun {
+			return o.a.Payments.CheckRelease(ctx, tenant, deposit)
+		}
+		_, err := o.a.Payments.Release(ctx, tenant, deposit, by...)
+		return err
+	})
+}
+
 // decide records a decision about a deposit in suspense in the Change of the decision.
 func (o *Operate) decide(ctx context.Context, tenant, deposit string, kind outgoing.OperationKind, c Call, do func(...payment.Recorded) error) (payment.Suspended, string, error) {
 	if err := c.check(); err != nil {
@@ -98,8 +111,9 @@ func (o *Operate) decide(ctx context.Context, tenant, deposit string, kind outgo
 func suspenseNote(d *payment.Deposit) any {
 	return struct {
 		Booking  payment.Booking `json:"booking"`
+		Role     payment.Role    `json:"role"`
 		WalletID string          `json:"wallet_id"`
 		Currency string          `json:"currency"`
 		Amount   string          `json:"amount"`
-	}{d.Booking, d.Wallet, d.Currency, d.Exact.String()}
+	}{d.Booking, d.Role, d.Wallet, d.Currency, d.Exact.String()}
 }

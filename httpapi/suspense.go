@@ -71,6 +71,7 @@ type suspendedView struct {
 	TransactionHash string  `json:"transaction_hash"`
 	TransactionID   *string `json:"transaction_id" format:"uuid" about:"The payment that has the address; null where none has."`
 	Reason          string  `json:"reason" rule:"enum=late|wrong_asset|wrong_network|below_minimum|unmatched" about:"below_minimum: at a permanent address; it is credited when what waits there adds up to the minimum. unmatched: no payment had the address, it cannot be proved, or a person has to look at it."`
+	Screening       *string `json:"screening" rule:"enum=held|refused" about:"held: the operator looks at it first, and resolveSuspense answers 409 until then. refused: the operator alone decides about it, and it never counts for a payment. null: neither."`
 	Status          string  `json:"status" rule:"enum=open|credited|refunded|ignored"`
 	RefundID        *string `json:"refund_id" format:"uuid" about:"The refund that has the money; null where none has."`
 	CreatedAt       string  `json:"created_at" format:"date-time"`
@@ -86,8 +87,16 @@ type suspenseList struct {
 func (h *Handler) viewSuspended(d *payment.Suspended) suspendedView {
 	return suspendedView{
 		SuspenseID: pathID(d.ID), Amount: h.app.Payments.ShownAmount(&d.Deposit), Currency: d.Currency, Address: d.Address, TransactionHash: d.Tx,
-		TransactionID: orNull(d.PaymentID), Reason: d.SuspenseReason(), Status: string(d.SuspenseStatus()), CreatedAt: stamp(d.CreatedAt),
+		TransactionID: orNull(d.PaymentID), Reason: d.SuspenseReason(), Screening: screening(&d.Deposit), Status: string(d.SuspenseStatus()), CreatedAt: stamp(d.CreatedAt),
 	}
+}
+
+// screening is what the host's screening made of a deposit, null where it counts as others do.
+func screening(d *payment.Deposit) *string {
+	if d.Role != payment.RoleHeld && d.Role != payment.RoleRefused {
+		return nil
+	}
+	return orNull(string(d.Role))
 }
 
 func (h *Handler) listSuspense(ctx context.Context, c *Call, in suspenseInput) (suspenseList, error) {
@@ -149,6 +158,10 @@ func (h *Handler) checkResolve(_ context.Context, _ *Call, in resolveInput) erro
 func (h *Handler) resolveSuspense(ctx context.Context, c *Call, in resolveInput) (suspendedView, error) {
 	if err := in.wrong(); err != nil {
 		return suspendedView{}, err
+	}
+	if d, err := h.app.Payments.SuspendedDeposit(ctx, c.Tenant(), fromPath(in.ID)); err == nil && d.SuspenseStatus() == payment.SuspenseOpen &&
+		(d.Role == payment.RoleHeld || d.Role == payment.RoleRefused) { // a merchant does not overrule the host's screening
+		return suspendedView{}, fail(http.StatusConflict, invalidState.Code, "The operator decides about it.", map[string]any{"current_status": payment.SuspenseOpen})
 	}
 	var (
 		d    payment.Suspended

@@ -17,6 +17,7 @@ import (
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/httpapi"
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
+	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/webhook"
 )
 
@@ -319,4 +320,52 @@ func (r always) Notify(_ context.Context, deliveries []webhook.Delivery) []webho
 		out[i] = webhook.Result(r)
 	}
 	return out
+}
+
+// TestFM04_AMerchantDoesNotOverruleTheScreening: what the host's screening holds or refuses is
+// shown with that, without its words, and the operator alone decides about it.
+func TestFM04_AMerchantDoesNotOverruleTheScreening(t *testing.T) {
+	t.Parallel()
+	verdict := payment.AskReview
+	w := newWorld(t, unlimited, func(s *setup) {
+		s.config = func(c *cryptopay.Config) {
+			c.Payments.Screen = func(context.Context, payment.Subject) (payment.Verdict, string, error) {
+				return verdict, "secret-words-of-the-screening", nil
+			}
+		}
+	})
+	w.fund(w.tenant)
+	for v, shown := range map[payment.Verdict]string{payment.AskReview: "held", payment.Refuse: "refused"} {
+		verdict = v
+		made := w.ok(http.StatusCreated, "POST", "/payments/", map[string]any{"amount": "25", "currency": "USDTERC20"}).Body
+		w.transfer("USDTERC20", made["address"].(string), "25")
+		w.mine(30)
+		a := w.ok(http.StatusOK, "GET", "/suspense/?status=open", nil)
+		require.NotContains(t, a.Raw, "secret-words")
+		entry := list(t, a, "suspense")[0]
+		require.Equal(t, []any{shown, "unmatched", made["transaction_id"]}, []any{entry["screening"], entry["reason"], entry["transaction_id"]})
+		detail := w.ok(http.StatusOK, "POST", "/payments/status/", map[string]any{"transaction_id": made["transaction_id"]})
+		require.Equal(t, "waiting", detail.Body["status"])
+		require.NotContains(t, detail.Raw, "secret-words")
+		id := entry["suspense_id"].(string)
+		for _, body := range []map[string]any{
+			{"action": "credit", "reason": "r"},
+			{"action": "ignore", "reason": "r"},
+			{"action": "refund", "reason": "r", "address": string(w.chains["ETH"].Customer("x"))},
+		} {
+			refused := w.do("POST", "/suspense/"+id+"/resolve/", body)
+			require.Equal(t, http.StatusConflict, refused.Status, refused.Raw)
+			require.Equal(t, "open", refused.at("error", "details", "current_status"))
+		}
+		d, err := w.app.Payments.SuspendedDeposit(t.Context(), w.tenant, strings.ReplaceAll(id, "~", "/"))
+		require.NoError(t, err)
+		by := cryptopay.Call{By: "ann", Reason: "ticket 42"}
+		if shown == "held" {
+			_, _, err = w.app.Operate.ReleaseSuspense(t.Context(), w.tenant, d.ID, by)
+		} else {
+			_, _, err = w.app.Operate.IgnoreSuspense(t.Context(), w.tenant, d.ID, by)
+		}
+		require.NoError(t, err)
+	}
+	w.sound()
 }

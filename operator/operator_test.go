@@ -551,6 +551,8 @@ func TestSuspense(t *testing.T) {
 		kept = append(kept, o["kind"])
 	}
 	require.Equal(t, []any{"refund_suspense", "ignore_suspense", "credit_suspense"}, kept, "money that leaves the books has a name and a reason beside it")
+	_, _, err := d.run("suspense", "release", "-tenant", "shop", ids[0], "-reason", "x")
+	require.Error(t, err, "it is not held")
 	require.Empty(t, parsed[list](d, "suspense", "list"))
 	balances, err := d.app.Wallets.Balances(t.Context(), "shop", wallet.Master)
 	require.NoError(t, err)

@@ -183,6 +183,10 @@ func (c commands) suspense() *cli.Command {
 			func(ctx context.Context, s *session, tenant, id string) (payment.Suspended, string, error) {
 				return s.App.Operate.CreditSuspense(ctx, tenant, id, s.cmd.String("wallet"), s.call)
 			}),
+		decide("release", "Have a deposit count that the host's screening has held, as if it had been allowed.", nil,
+			func(ctx context.Context, s *session, tenant, id string) (payment.Suspended, string, error) {
+				return s.App.Operate.ReleaseSuspense(ctx, tenant, id, s.call)
+			}),
 		decide("ignore", "Leave the money of a deposit where it is; nobody is asked about it any more.", nil,
 			func(ctx context.Context, s *session, tenant, id string) (payment.Suspended, string, error) {
 				return s.App.Operate.IgnoreSuspense(ctx, tenant, id, s.call)
@@ -222,5 +226,7 @@ func (s *session) deposit(tenant string, d *payment.Deposit) (record, error) {
 		{"from", d.From},
 		{"address", d.Address},
 		{"tx", d.Tx},
+		{"screen", string(d.Screen)},
+		{"screen_reason", d.ScreenReason},
 	}, err
 }

@@ -26,7 +26,7 @@ const (
 
 // shownRoles lists the roles of which merchants are shown deposits. What is left out is a
 // token that is not listed, or an amount that cannot be true.
-var shownRoles = []Role{RoleInTime, RoleLate, RoleAgain, RoleUnmatched, RoleStray, RoleWrongToken, RoleUnproven, RoleExcess, RoleSmall, RoleDust}
+var shownRoles = []Role{RoleInTime, RoleLate, RoleAgain, RoleUnmatched, RoleStray, RoleWrongToken, RoleUnproven, RoleExcess, RoleHeld, RoleRefused, RoleSmall, RoleDust}
 
 // ShownStatus is how far the deposit has come: one of ShownSeen, ShownFinal and ShownGone.
 func (d *Deposit) ShownStatus() string {

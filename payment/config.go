@@ -110,6 +110,15 @@ type Config struct {
 	// Wanted says whether anybody gets webhooks of a type of a tenant's. It is asked for
 	// payment_deposit alone: each deposit makes several. Defaults to yes.
 	Wanted func(ctx context.Context, tenant, eventType string) (bool, error)
+	// Screen judges each deposit that is final, before it is booked: of payments, at permanent
+	// addresses, and money that matches no payment. It gives a Verdict and a reason in words. An
+	// error means that it cannot tell now: the deposit stays as it is, and is asked about again
+	// after 30 seconds and more, up to 10 minutes. So is one for which it takes longer than 2
+	// seconds; its answer is taken then. Its context ends after 30 seconds. It is called
+	// concurrently, and again for a deposit whose answer no process could write down before it
+	// ended. Give it alike to every process. What is too little to be booked is not asked about, nor what was
+	// final before Screen was set. Defaults to Allow.
+	Screen func(ctx context.Context, s Subject) (Verdict, string, error)
 	// PriceCurrencies are the fiat currencies that prices may be in. Defaults to
 	// USD, EUR and GBP.
 	PriceCurrencies []string

@@ -32,6 +32,7 @@ type fact struct {
 	version  int64
 	head     int64
 	final    bool
+	judged   *judgement // what the host's Screen said; nil = it was not asked
 }
 
 // rules are the settings that decisions depend on.
@@ -40,6 +41,7 @@ type rules struct {
 	maxUSD      decimal.Decimal // of one deposit, 0 = no bound
 	maxDeposits int             // counted for one payment
 	utxo        bool            // of the payment's network: nothing to forward
+	screens     bool            // final deposits are shown to the host's Screen first
 	watch       time.Duration   // how long addresses stay watched; below 0: for ever
 	currency    func(code string) *chain.Currency
 }
@@ -75,6 +77,11 @@ type decision struct {
 	posts    []ledger.Tx
 	alerts   []Alert
 	touched  bool // written even where nothing else changed
+	// unscreened: the deposit waits for the host's Screen.
+	unscreened bool
+	// decides is the deposit that a person decides about, by is the record of it.
+	decides *entry
+	by      []Recorded
 	// at is the permanent address that a deposit came to for which there is no payment; p is
 	// then the payment that the deposit makes, if it makes one.
 	at *atPermanent
@@ -100,6 +107,8 @@ const (
 	AlertQuarantined AlertKind = "quarantined" // a transfer of an impossible amount
 	// AlertUnreadable: a payment's stored row cannot be decoded. Each process reports it once.
 	AlertUnreadable AlertKind = "unreadable"
+	// AlertUnscreened: a final deposit has waited for 15 minutes for Config.Screen to answer.
+	AlertUnscreened AlertKind = "unscreened"
 )
 
 func (x *decision) alert(k AlertKind, e *entry, text string) {

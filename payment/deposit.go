@@ -41,11 +41,14 @@ func (x *decision) take(f fact) (e *entry, received bool, err error) {
 		}
 		wasLive = wasLive && s.Generation == e.d.Generation
 		e.d.Generation, e.d.Proven = s.Generation, false
+		e.d.unscreen()
 	}
+	proven := e.d.Proven
 	x.chainSays(&e.d, f)
 	was := e.d.Role
 	x.executed(e, s)
 	x.assign(e, s, wasLive)
+	x.screen(e, f, proven)
 	if e.d.Role == RoleQuarantined && was != RoleQuarantined {
 		x.alert(AlertQuarantined, e, "a transfer of an impossible amount was seen and is not counted")
 	}

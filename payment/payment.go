@@ -159,6 +159,8 @@ const (
 	RoleWrongToken Role = "wrong_token" // another listed currency
 	RoleUnproven   Role = "unproven"    // the chain's node cannot prove it
 	RoleExcess     Role = "excess"      // above MaxCreditUSD or MaxDeposits: a person looks at it
+	RoleHeld       Role = "held"        // Config.Screen wants a person to look at it: see Service.Release
+	RoleRefused    Role = "refused"     // Config.Screen refuses it: it never counts for a payment
 	// RoleSmall is below the currency's minimum, at a permanent address. It counts once what
 	// waits there adds up to the minimum.
 	RoleSmall Role = "below_minimum"
@@ -171,7 +173,7 @@ const (
 func (r Role) counted() bool { return r == RoleInTime || r == RoleLate || r == RoleAgain }
 
 // suspenseRoles lists the roles that are booked to suspense.
-var suspenseRoles = []Role{RoleUnmatched, RoleStray, RoleWrongToken, RoleUnproven, RoleExcess, RoleSmall}
+var suspenseRoles = []Role{RoleUnmatched, RoleStray, RoleWrongToken, RoleUnproven, RoleExcess, RoleHeld, RoleRefused, RoleSmall}
 
 func (r Role) suspense() bool { return slices.Contains(suspenseRoles, r) }
 
@@ -233,6 +235,16 @@ type Deposit struct {
 	ForwardFee string           `db:"forward_fee"`
 	Merged     bool             `db:"merged"` // deposit_merged was told
 	Told       int64            `db:"told"`   // how many payment_deposit were put in the outbox
+
+	// What Config.Screen said of it; "" = it was not asked, or did not answer. Then ScreenReason
+	// is why, ScreenedAt since when it has been asked, and ScreenNext when it is asked again.
+	Screen       Verdict   `db:"screen"`
+	ScreenReason string    `db:"screen_reason"` // in its words; "" = it was not asked, or gave none
+	ScreenedAt   time.Time `db:"screened_at"`   // when it answered
+	ScreenNext   time.Time `db:"screen_next"`
+	ScreenTold   bool      `db:"screen_told"` // the operator was told that it does not answer
+	// HeldAs is the role that it has where it is not RoleHeld or RoleRefused.
+	HeldAs Role `db:"held_as"`
 
 	CreatedAt time.Time `db:"created_at"`
 	UpdatedAt time.Time `db:"updated_at"`

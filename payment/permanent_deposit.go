@@ -176,7 +176,8 @@ func (x *decision) begin(e *entry) (made bool, err error) {
 // reaches reports whether a small deposit is final and makes up the minimum together with what
 // waits.
 func (x *decision) reaches(e *entry) bool {
-	if !e.d.Proven || e.d.Booking != Unbooked && e.d.Booking != Reversed {
+	released := e.d.Booking == InSuspense && e.was.Role == RoleHeld
+	if !e.d.Proven || e.d.Booking != Unbooked && e.d.Booking != Reversed && !released {
 		return false
 	}
 	sum := e.d.Amount
@@ -191,7 +192,9 @@ func (x *decision) reaches(e *entry) bool {
 // waitingMoved reports whether the decision changes what waits at a permanent address.
 func (x *decision) waitingMoved() bool {
 	return x.at != nil && slices.ContainsFunc(x.deposits, func(e *entry) bool {
-		return (e.d.Role == RoleSmall || e.was.Role == RoleSmall) && e.d.Booking != e.was.Booking
+		small := e.d.Role == RoleSmall || e.was.Role == RoleSmall
+		released := e.was.Role == RoleHeld && e.d.Role != RoleHeld
+		return small && (released || e.d.Booking != e.was.Booking)
 	})
 }
 

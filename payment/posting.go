@@ -145,7 +145,7 @@ func (x *decision) book(e *entry) error {
 	} else {
 		d.Booking = InSuspense
 		if d.Role != RoleSmall { // that waits for more, not for a person
-			x.alert(AlertSuspense, e, "money that matches no payment was booked to suspense: "+string(d.Role))
+			x.alert(AlertSuspense, e, "money that matches no payment was booked to suspense: "+string(d.Role)+d.said())
 		}
 	}
 	return x.post(ledger.Tx{

@@ -20,12 +20,13 @@ import (
 // Service is the payments of all tenants. Its methods may be called
 // concurrently, and by several processes over one store.
 type Service struct {
-	c        Config
-	inTx     bool // in a transaction of the host's own
-	networks []chain.Network
-	inFlight storage.InFlight
-	opened   sync.Map // by network, *opened
-	unread   storage.Unreadable
+	c         Config
+	inTx      bool // in a transaction of the host's own
+	networks  []chain.Network
+	inFlight  storage.InFlight
+	opened    sync.Map // by network, *opened
+	unread    storage.Unreadable
+	questions questions
 }
 
 // New checks the configuration. It does no I/O.
@@ -71,13 +72,48 @@ func (s *Service) handle(ctx context.Context, f fact) error {
 	if sg.Currency != "" && s.currency(sg.Currency) == nil {
 		return fmt.Errorf("payment: sighting %s: %w", sg.Generated(), errUnlisted)
 	}
-	return s.decide(ctx, sg.Tenant, func(ctx context.Context) (*decision, error) {
-		x, err := s.load(ctx, sg.Tenant, sg)
-		if err != nil {
-			return nil, err
+	if s.c.Screen == nil || !f.final {
+		return s.decideFact(ctx, f, nil)
+	}
+	key, err := s.screen(ctx, &f)
+	if err != nil {
+		return err
+	}
+	waits := false
+	if err := s.decideFact(ctx, f, &waits); err != nil {
+		return err
+	}
+	s.questions.forget(key)
+	switch {
+	case waits && f.judged != nil && f.judged.err != nil:
+		return s.unanswered(ctx, &f)
+	case waits: // what it is has changed since it was asked about
+		return errUnscreened
+	}
+	return nil
+}
+
+// about loads what a decision about a fact stands on.
+func (s *Service) about(ctx context.Context, tenant string, f *fact) (*decision, error) {
+	x, err := s.load(ctx, tenant, &f.sighting)
+	if err != nil {
+		return nil, err
+	}
+	return x, s.prepare(ctx, tenant, x, f)
+}
+
+// decideFact decides about a fact. unscreened says whether its deposit waits for Screen; it may
+// be nil.
+func (s *Service) decideFact(ctx context.Context, f fact, unscreened *bool) error {
+	return s.decide(ctx, f.sighting.Tenant, func(ctx context.Context) (*decision, error) {
+		return s.about(ctx, f.sighting.Tenant, &f)
+	}, func(x *decision) error {
+		err := x.onFact(f)
+		if unscreened != nil {
+			*unscreened = x.unscreened
 		}
-		return x, s.prepare(ctx, sg.Tenant, x, &f)
-	}, func(x *decision) error { return x.onFact(f) })
+		return err
+	})
 }
 
 // decide loads, decides and commits, again and again while others change what

@@ -89,7 +89,7 @@ func (s *Service) rules(network string) rules {
 	n, _ := s.c.Registry.Network(network)
 	return rules{
 		creditLate: s.c.Late == LateCredit, maxUSD: *s.c.MaxCreditUSD, maxDeposits: s.c.MaxDeposits,
-		utxo: n.Family == chain.UTXOFamily, watch: *s.c.WatchAfter, currency: s.currency,
+		screens: s.c.Screen != nil, utxo: n.Family == chain.UTXOFamily, watch: *s.c.WatchAfter, currency: s.currency,
 	}
 }
 
@@ -124,6 +124,13 @@ func (s *Service) change(ctx context.Context, tenant string, x *decision) (stora
 		} else if e.d.FactVersion != e.was.FactVersion {
 			told = append(told, Deposits.Row(e.d.ID, e.version, time.Time{}, e.d))
 		}
+	}
+	for _, record := range x.by {
+		rows, events, err := record(x.decides.was, x.decides.d)
+		if err != nil {
+			return c, err
+		}
+		c.Put, c.Tell = append(c.Put, rows...), append(c.Tell, events...)
 	}
 	c.Count = append(c.Count, x.suspended()...)
 	if x.waitingMoved() {
@@ -210,7 +217,10 @@ func equalDeposit(a, b Deposit) bool {
 		return false
 	}
 	a.Exact, a.Rate, a.BlockTime, a.FirstSeen = b.Exact, b.Rate, b.BlockTime, b.FirstSeen
-	a.CreatedAt, a.UpdatedAt = b.CreatedAt, b.UpdatedAt
+	if !a.ScreenedAt.Equal(b.ScreenedAt) || !a.ScreenNext.Equal(b.ScreenNext) {
+		return false
+	}
+	a.ScreenedAt, a.ScreenNext, a.CreatedAt, a.UpdatedAt = b.ScreenedAt, b.ScreenNext, b.CreatedAt, b.UpdatedAt
 	return a == b
 }
 

@@ -41,7 +41,7 @@ var bookingsOf = map[SuspenseStatus][]Booking{
 }
 
 var rolesOf = map[string][]Role{
-	ReasonLate: {RoleUnmatched}, ReasonWrongAsset: {RoleWrongToken}, ReasonWrongNetwork: {}, ReasonBelowMinimum: {RoleSmall}, ReasonUnmatched: {RoleStray, RoleUnproven, RoleExcess},
+	ReasonLate: {RoleUnmatched}, ReasonWrongAsset: {RoleWrongToken}, ReasonWrongNetwork: {}, ReasonBelowMinimum: {RoleSmall}, ReasonUnmatched: {RoleStray, RoleUnproven, RoleExcess, RoleHeld, RoleRefused},
 }
 
 // SuspenseStatus is what has become of a deposit's money, "" where it is not in suspense and

@@ -56,6 +56,9 @@ type DepositChanged struct {
 	Tx       string `json:"tx"`
 	Amount   string `json:"amount"` // as the chain has it
 	WalletID string `json:"wallet_id,omitempty"`
+	// Screen and ScreenReason are what Config.Screen said of it; "" = it was not asked.
+	Screen       Verdict `json:"screen,omitempty"`
+	ScreenReason string  `json:"screen_reason,omitempty"`
 }
 
 // EventKind implements stream.Body.
@@ -113,6 +116,9 @@ func (e *entry) tell(now time.Time) ([]storage.Event, error) {
 	b := DepositChanged{
 		DepositID: d.ID, PaymentID: d.Payment, Role: d.Role, Booking: d.Booking, State: d.State, Network: d.Network, Currency: d.Currency,
 		Contract: d.Contract, Address: d.Address, From: d.From, Memo: d.Memo, Tx: d.Tx, Amount: d.Exact.String(), WalletID: d.Wallet,
+	}
+	if d.Screen != "" {
+		b.Screen, b.ScreenReason = d.Screen, d.ScreenReason
 	}
 	b.Was.Role, b.Was.Booking, b.Was.State = was.Role, was.Booking, was.State
 	object := d.Payment

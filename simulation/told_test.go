@@ -172,7 +172,7 @@ var unplayed = map[string]map[pair]string{
 		{"expired", "confirming"}: "one that comes back when it is final goes further in the same Change: the tables of payment's tests tell it",
 		{"failed", "confirming"}:  "the same",
 	},
-	"withdrawals.status": {{"pending", "failed"}: rare, {"processing", "failed"}: rare},
+	"withdrawals.status": {{"pending", "failed"}: rare, {"pending", "completed"}: rare, {"processing", "failed"}: rare},
 	"transfers.status": {
 		{"", "pending"}:          "it is requested and applied in one Change: the row is never pending",
 		{"pending", "completed"}: earlier, {"pending", "failed"}: earlier,

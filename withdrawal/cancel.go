@@ -7,6 +7,8 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/internal/audit"
+	"github.com/cryptopay-go/cryptopay/internal/person"
+	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -106,21 +108,20 @@ func (s *Service) endIntent(ctx context.Context, w *Withdrawal) (said word, err 
 	return word{ended: true, absent: true}, nil
 }
 
-// Hold freezes a withdrawal that was not handed over yet, until Release. by names the person
-// who decides; the record of it has the reason, too. *StateError where it is too late.
+// Hold freezes a withdrawal that was not handed over yet, until Release. by names who does it,
+// reason says why: both are recorded in the same Change. *InvalidError; *StateError where it is
+// too late.
 func (s *Service) Hold(ctx context.Context, tenant, id, by, reason string) (Withdrawal, error) {
-	return s.review(ctx, tenant, id, func(m *move) error {
-		m.acted(audit.Hold, by, reason, m.w.Requested)
+	return s.review(ctx, tenant, id, audit.Act{Kind: audit.Hold, By: by, Reason: reason, Tell: true}, func(m *move) error {
 		m.w.Frozen, m.w.Reason = true, reason
 		m.wait(WaitingFrozen, never)
 		return nil
 	})
 }
 
-// Release ends a Hold: the withdrawal is due at once. by and reason are as of Hold.
+// Release ends a Hold: the withdrawal is due at once. by, reason and errors are as of Hold.
 func (s *Service) Release(ctx context.Context, tenant, id, by, reason string) (Withdrawal, error) {
-	return s.review(ctx, tenant, id, func(m *move) error {
-		m.acted(audit.Release, by, reason, m.w.Requested)
+	return s.review(ctx, tenant, id, audit.Act{Kind: audit.Release, By: by, Reason: reason, Tell: true}, func(m *move) error {
 		m.w.Frozen, m.w.Reason = false, ""
 		if m.w.Review == ReviewWanted {
 			m.wait(m.w.awaited(), never)
@@ -132,12 +133,36 @@ func (s *Service) Release(ctx context.Context, tenant, id, by, reason string) (W
 }
 
 // review is a person's decision on what the payout side cannot know yet.
-func (s *Service) review(ctx context.Context, tenant, id string, f func(m *move) error) (Withdrawal, error) {
+func (s *Service) review(ctx context.Context, tenant, id string, act audit.Act, f func(m *move) error) (Withdrawal, error) {
+	if err := checkAct(&act); err != nil {
+		return Withdrawal{}, err
+	}
 	return s.act(ctx, tenant, id, func(m *move) error {
 		if m.w.Status != Pending || m.w.Stage != Kept {
 			return &StateError{ID: id, Current: m.w.Status}
 		}
 		m.changed = true
+		m.record(act, m.w.Requested)
 		return f(m)
 	})
+}
+
+// checkAct says what is wrong with the name and the reason of who acts.
+func checkAct(act *audit.Act) error {
+	bad := &InvalidError{}
+	if person.None(act.By) {
+		bad.Add("by", "is required")
+	}
+	bad.AddLong("by", act.By, maxActor)
+	bad.AddLong("reason", act.Reason, maxReason)
+	return bad.Err()
+}
+
+// record notes what a person does about an amount, for the Change that does it.
+func (m *move) record(act audit.Act, amount ledger.Amount, roles ...string) {
+	act.Tenant, act.Object = m.w.Tenant, m.w.ID
+	act.After = decision{
+		Amount: m.c.Decimal(amount).String(), Currency: m.w.Currency, Address: m.w.Address, Memo: m.w.Memo, Roles: roles, RequestedBy: m.w.RequestedBy,
+	}
+	m.act = &act
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/internal/person"
-	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -317,17 +316,10 @@ func (s *Service) decideBy(m *move, d Decision) error {
 	if d.Answer == AnswerRefused {
 		kind = audit.Refuse
 	}
-	m.acted(kind, d.By, d.Reason, m.w.Requested, d.Roles...)
+	m.record(audit.Act{Kind: kind, By: d.By, Reason: d.Reason}, m.w.Requested, d.Roles...)
 	e, err := decided(&m.w, &d, m.now)
 	m.told = append(m.told, e)
 	return err
-}
-
-// acted has it recorded that a person decided about an amount of the withdrawal.
-func (m *move) acted(kind, by, reason string, amount ledger.Amount, roles ...string) {
-	m.act = &audit.Act{Kind: kind, By: by, Reason: reason, Tenant: m.w.Tenant, Object: m.w.ID, After: decision{
-		Amount: m.c.Decimal(amount).String(), Currency: m.w.Currency, Address: m.w.Address, Memo: m.w.Memo, Roles: roles, RequestedBy: m.w.RequestedBy,
-	}}
 }
 
 // decision is what a person decides about, as the record of it shows it.

@@ -38,16 +38,20 @@ func (s *Service) DeliveredLess(ctx context.Context, tenant, currency string) (b
 }
 
 // TakeDelivered completes a withdrawal that waits as WaitingDeliveredLess: what the
-// recipient got is taken for the whole, and the hold is posted as ordered. by names the person
-// who decides, and reason is kept with it. One that is completed already is returned as it is. ErrNotShort where it
-// does not wait for this decision, ErrNotFound.
+// recipient got is taken for the whole, and the hold is posted as ordered. by names who does
+// it, reason says why: both are recorded, and reason is kept with it. One that is completed
+// already is returned as it is. ErrNotShort where it does not wait for this decision,
+// ErrNotFound, *InvalidError.
 func (s *Service) TakeDelivered(ctx context.Context, tenant, id, by, reason string) (Withdrawal, error) {
+	act := audit.Act{Kind: audit.Take, By: by, Reason: reason, Tell: true}
+	if err := checkAct(&act); err != nil {
+		return Withdrawal{}, err
+	}
 	return s.act(ctx, tenant, id, func(m *move) error {
 		if m.w.Status == Completed && m.w.Delivered > 0 && m.w.Waiting != WaitingDeliveredLess {
 			return nil
 		}
-		m.acted(audit.Take, by, reason, m.w.Missing())
-		return m.take(reason)
+		return m.take(act)
 	})
 }
 
@@ -57,7 +61,11 @@ func (s *Service) TakeDelivered(ctx context.Context, tenant, id, by, reason stri
 // one's, so asking again returns it again. Errors are those of TakeDelivered, and
 // ErrNoEquity.
 func (s *Service) PayMissing(ctx context.Context, tenant, id, by, reason string) (Withdrawal, error) {
-	rest, err := s.payMissing(ctx, tenant, id, by, reason)
+	act := audit.Act{Kind: audit.Pay, By: by, Reason: reason, Tell: true}
+	if err := checkAct(&act); err != nil {
+		return Withdrawal{}, err
+	}
+	rest, err := s.payMissing(ctx, tenant, id, act)
 	if errors.Is(err, ErrNotShort) {
 		if made, _, missing := s.load(ctx, storage.Tenant(tenant), restID(id)); missing == nil {
 			return made, nil
@@ -69,7 +77,7 @@ func (s *Service) PayMissing(ctx context.Context, tenant, id, by, reason string)
 // payMissing decides anew where another PayMissing of the currency came between the look
 // at the equity and the commit. The level of what was paid of a currency tells: each moves
 // it, and its ceiling is where it stood before the equity was read.
-func (s *Service) payMissing(ctx context.Context, tenant, id, by, reason string) (rest Withdrawal, err error) {
+func (s *Service) payMissing(ctx context.Context, tenant, id string, act audit.Act) (rest Withdrawal, err error) {
 	var paid *storage.LevelError
 	for range maxOvertaken {
 		var stood int64
@@ -77,10 +85,9 @@ func (s *Service) payMissing(ctx context.Context, tenant, id, by, reason string)
 			stood = paid.Value
 		}
 		_, err = s.act(ctx, tenant, id, func(m *move) error {
-			if err := m.take(reason); err != nil {
+			if err := m.take(act); err != nil {
 				return err
 			}
-			m.acted(audit.PayRest, by, reason, m.w.Missing())
 			equity, err := s.equity(ctx, m)
 			if err == nil && equity < m.w.Missing() {
 				err = ErrNoEquity
@@ -122,11 +129,12 @@ func (s *Service) equity(ctx context.Context, m *move) (ledger.Amount, error) {
 }
 
 // take completes a withdrawal that delivered less.
-func (m *move) take(reason string) error {
+func (m *move) take(act audit.Act) error {
 	if m.w.Waiting != WaitingDeliveredLess || m.w.Status != Processing && m.w.Status != Completed {
 		return fmt.Errorf("%w: %s is %s", ErrNotShort, m.w.ID, m.w.Status)
 	}
-	m.w.Reason = reason
+	m.w.Reason = act.Reason
+	m.record(act, m.w.Missing())
 	m.reason("")
 	return m.step(onTaken, Completed)
 }

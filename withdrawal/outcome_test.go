@@ -369,7 +369,7 @@ func holdsHaveOwners(t *rapid.T) {
 		"step":    func(*rapid.T) { w.advance(time.Minute); w.step() },
 		"cancel":  func(t *rapid.T) { _, _ = w.Cancel(w.ctx, tenant, pick(t)) },
 		"hold":    func(t *rapid.T) { _, _ = w.Hold(w.ctx, tenant, pick(t), "ann", "") },
-		"release": func(t *rapid.T) { _, _ = w.Release(w.ctx, tenant, pick(t), "ann", "it is fine") },
+		"release": func(t *rapid.T) { _, _ = w.Release(w.ctx, tenant, pick(t), "ann", "") },
 		"approve": func(t *rapid.T) { _, _ = w.Approve(w.ctx, tenant, pick(t), "approver", "") },
 		"refuse":  func(t *rapid.T) { _, _ = w.Refuse(w.ctx, tenant, pick(t), "approver", "no") },
 		"verdict": func(t *rapid.T) {

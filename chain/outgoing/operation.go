@@ -68,7 +68,8 @@ const (
 
 	OpRefill OperationKind = "refill" // a proposal is made, taken back or cancelled: of a tenant, in its partition
 
-	OpPayOutSuspense OperationKind = "pay_out_suspense"
+	OpPayOutSuspense  OperationKind = "pay_out_suspense"
+	OpReleaseSuspense OperationKind = "release_suspense" // of what payment.Config.Screen has held
 )
 
 // Operations is the table of operators' interventions, in the partition of what they are

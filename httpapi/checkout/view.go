@@ -143,7 +143,7 @@ func (h *Handler) notices(f *facts) (out []notice) {
 			n.Name = "late"
 		case payment.RoleWrongToken:
 			n.Name = "wrong"
-		case payment.RoleUnproven, payment.RoleExcess:
+		case payment.RoleUnproven, payment.RoleExcess, payment.RoleHeld, payment.RoleRefused:
 			n.Name = "held"
 		default:
 			continue

@@ -29,6 +29,7 @@ type SuspenseEntry struct {
 	TransactionHash string    `json:"transaction_hash"`
 	TransactionID   *string   `json:"transaction_id"` // the payment that has the address; nil = none
 	Reason          string    `json:"reason"`         // late, wrong_asset, wrong_network, below_minimum, unmatched
+	Screening       *string   `json:"screening"`      // held, refused: the operator decides about it; nil = neither
 	Status          string    `json:"status"`         // open, credited, refunded, ignored
 	RefundID        *string   `json:"refund_id"`      // the refund that has the money
 	CreatedAt       time.Time `json:"created_at"`

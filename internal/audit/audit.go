@@ -35,6 +35,7 @@ type Act struct {
 	Tenant        string // "" = of no single tenant
 	Object        string // what it is about: the id of a credential, a withdrawal
 	Before, After any
+	Tell          bool // the host hears of it as of an operator's call: no other event says who did it
 }
 
 // The kinds of acts that are no operator's call.
@@ -44,7 +45,7 @@ const (
 	Hold      = "hold_withdrawal"
 	Release   = "release_withdrawal"
 	Take      = "take_delivered"
-	PayRest   = "pay_missing"
+	Pay       = "pay_missing"
 	CreateApp = "create_application"
 	DeleteApp = "delete_application"
 	CreateKey = "create_api_key"

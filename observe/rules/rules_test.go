@@ -459,7 +459,7 @@ func TestE10_RulesAndBoardAreOfTheRunbookAndTheMetrics(t *testing.T) {
 			}
 		}
 	}
-	require.Len(t, kinds, 18)
+	require.Len(t, kinds, 19)
 	names := map[string]bool{observe.Steps + "_bucket": true}
 	for _, m := range observe.Metrics() {
 		names[m.Name] = true

@@ -37,7 +37,7 @@ const maxMemo = 256
 // check fills in what a Policy leaves out, and copies it. The error names each field that is
 // wrong, or is that of Config.ColdAddress.
 func (s *Service) check(ctx context.Context, p *Policy) error {
-	p.Rules, p.Cold, p.Sweeps = append([]Rule(nil), p.Rules...), slices.Clone(p.Cold), slices.Clone(p.Sweeps)
+	p.Rules, p.Cold, p.Sweeps = slices.Clone(p.Rules), slices.Clone(p.Cold), slices.Clone(p.Sweeps)
 	if err := p.check(s.c.Registry); err != nil {
 		return err
 	}

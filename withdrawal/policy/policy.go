@@ -17,6 +17,7 @@ import (
 // Policy is what the payouts of a tenant are held to. All rules are asked: one that refuses
 // wins, then one that delays; where several want approvals, the most for each role is wanted.
 type Policy struct {
+	// Rules that are nil are those of Config.Default; empty ones are none.
 	Rules []Rule `json:"rules"`
 	// Cold are the addresses that hot coins go to which are above a ceiling: at most one of
 	// each currency. No rule bounds these moves: the money stays the tenant's.

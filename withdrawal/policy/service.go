@@ -157,6 +157,9 @@ func (s *Service) read(ctx context.Context, tenant string, r *row) (Version, err
 	if err := json.Unmarshal([]byte(r.Rules), &v.Policy); err != nil {
 		return v, fmt.Errorf("%w: %w", ErrAltered, err)
 	}
+	if v.Rules == nil { // it says where cold coins go, and no rules
+		v.Rules = slices.Clone(s.c.Default.Rules)
+	}
 	return v, nil
 }
 

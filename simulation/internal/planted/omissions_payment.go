@@ -4,7 +4,7 @@ package planted
 var paymentOmissions = []Bug{
 	{
 		ID: "omit-payment-suspense-notice", File: "payment/posting.go",
-		Old: `		x.alert(AlertSuspense, e, "money that matches no payment was booked to suspense: "+string(d.Role))
+		Old: `		x.alert(AlertSuspense, e, "money that matches no payment was booked to suspense: "+string(d.Role)+d.said())
 `,
 		New:     "",
 		What:    "nobody is told that money went to suspense",

@@ -64,7 +64,7 @@ var paymentBugs = []Bug{
 	},
 	{
 		ID: "suspense-untold", File: "payment/posting.go",
-		Old:  `x.alert(AlertSuspense, e, "money that matches no payment was booked to suspense: "+string(d.Role))`,
+		Old:  `x.alert(AlertSuspense, e, "money that matches no payment was booked to suspense: "+string(d.Role)+d.said())`,
 		New:  `_ = AlertSuspense`,
 		What: "nobody is told that money was booked to suspense",
 	},

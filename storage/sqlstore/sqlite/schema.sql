@@ -1,4 +1,4 @@
--- All migrations up to 0034_audit.
+-- All migrations up to 0035_screen.
 CREATE TABLE cryptopay_parts (
   part TEXT NOT NULL PRIMARY KEY
 ) STRICT, WITHOUT ROWID;
@@ -379,7 +379,7 @@ CREATE TABLE cryptopay_deposits (
   "forward_fee" TEXT NOT NULL,
   "merged" INTEGER NOT NULL,
   "created_at" INTEGER NOT NULL,
-  "updated_at" INTEGER NOT NULL, "lease" INTEGER NOT NULL DEFAULT 0, "claims" INTEGER NOT NULL DEFAULT 0, "told" INTEGER NOT NULL DEFAULT 0,
+  "updated_at" INTEGER NOT NULL, "lease" INTEGER NOT NULL DEFAULT 0, "claims" INTEGER NOT NULL DEFAULT 0, "told" INTEGER NOT NULL DEFAULT 0, "screen" TEXT NOT NULL DEFAULT '', "screen_reason" TEXT NOT NULL DEFAULT '', "screened_at" INTEGER NOT NULL DEFAULT 0, "screen_next" INTEGER NOT NULL DEFAULT 0, "screen_told" INTEGER NOT NULL DEFAULT 0, "held_as" TEXT NOT NULL DEFAULT '',
   PRIMARY KEY (part, id)
 ) STRICT;
 CREATE INDEX cryptopay_deposits_i0 ON cryptopay_deposits (part, "payment");
