@@ -1,4 +1,4 @@
-.PHONY: viewers coins test fmt lint bench fuzz generate planted vuln failover kills dust bench-reads worlds mutation
+.PHONY: nocgo viewers coins test fmt lint bench fuzz generate planted vuln failover kills dust bench-reads worlds mutation
 
 test: ## everything that CI runs
 	./test.sh
@@ -62,3 +62,6 @@ planted: ## every planted bug must be found: RUN=regexp plants some (RUN=F: the 
 mutation: ## what the tests of one package find: PKG=ledger; N=200 mutants, drawn by SEED=1, for FOR=1h at most; RESUME=file goes on from there, AGAIN=1 with its survivors; FURTHER=0 runs its own tests alone, FAST=1 with -short; writes docs/evidence/mutation.md
 	./test.sh tools
 	PATH=$(CURDIR)/.tools/bin:$$PATH CRYPTOPAY_TEST_FULL=1 nice go run ./internal/mutation -pkg '$(PKG)' -n $(or $(N),200) -seed $(or $(SEED),1) -for $(or $(FOR),1h) $(if $(RESUME),-resume '$(RESUME)') $(if $(AGAIN),-again) $(if $(FURTHER),-further $(FURTHER)) $(if $(FAST),-fast) -write docs/evidence/mutation.md
+
+nocgo: ## the signer without cgo, and so without a hardware module
+	go test ./examples/signer -run TestFS07_WithoutCgo -count 1
