@@ -14,6 +14,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
+	"github.com/cryptopay-go/cryptopay/withdrawal/policy"
 )
 
 // A tenant has more payouts than one page that nothing can bring coins for. The payout of
@@ -206,7 +207,7 @@ func TestFT02_PayoutThatLacksItsFeeGetsCoins(t *testing.T) {
 // say that bringing them costs too much.
 func TestFN02_WithoutAPriceAPayoutIsNotSaidToCostTooMuch(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "ETH")
+	w := newWorldAs(t, "ETH", func(w *world) { w.policy.Rules = []policy.Rule{} }) // no rule asks for a price
 	w.fund("1")
 	w.crumbs(4)
 	w.withdraw("USDTERC20", "2.5")

@@ -27,6 +27,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/webhook"
+	"github.com/cryptopay-go/cryptopay/withdrawal/policy"
 )
 
 const mnemonic = "abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon abandon about"
@@ -118,6 +119,7 @@ type world struct {
 	unpriced bool          // no source has a price
 	priceAge time.Duration // of every price
 	rateAge  time.Duration // Config.RateAge
+	policy   policy.Policy // of payouts
 
 	treasury treasury.Config // of each process
 	outgoing outgoing.Config // of each process
@@ -176,7 +178,7 @@ func (w *world) restart() {
 	require.NoError(w.t, err)
 	app, err = cryptopay.New(cryptopay.Config{
 		Store: w.store, Chains: []chain.Client{client}, Registry: registry, Addresses: source, Signer: signer,
-		Rates: prices{w}, RateAge: w.rateAge, Treasury: w.treasury, Outgoing: w.outgoing,
+		Rates: prices{w}, RateAge: w.rateAge, Treasury: w.treasury, Outgoing: w.outgoing, Policy: w.policy,
 		Key: bytes.Repeat([]byte{7}, 32), Clock: w.clock, Random: w.random, Notifier: receiver{},
 		Log: slog.New(slog.DiscardHandler),
 	})
