@@ -384,7 +384,7 @@ func TestAudit_WhatFailsIsNotThere(t *testing.T) {
 	require.Empty(t, h.logged(storage.Tenant(h.tenant)))
 }
 
-// A person who freezes a withdrawal or lets it go on is named.
+// The audit log names who froze a withdrawal, and who let it go on.
 func TestAudit_HoldsAreRecorded(t *testing.T) {
 	t.Parallel()
 	h := rich(t, 32)

@@ -92,6 +92,31 @@ func TestI26_ADayOfBusinessAlarmsNobody(t *testing.T) {
 	h.sound()
 }
 
+// TestFP07_ManyAddressesAreComparedInFewCalls: an allowance of as many calls in a minute as the network has
+// currencies is enough to look at 150 addresses in half an hour.
+func TestFP07_ManyAddressesAreComparedInFewCalls(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 67, "ETH")
+	h.configure = func(c *cryptopay.Config) {
+		c.Reconcile.Every, c.Reconcile.Calls = 30*time.Minute, len(chain.MainnetRegistry().On("ETH"))
+	}
+	h.restart()
+	for range 150 {
+		h.create("20", usdt)
+	}
+	for range 60 {
+		h.clock.Advance(time.Minute)
+		h.mine(1)
+	}
+	rows, err := h.store.Find(t.Context(), storage.Query{Table: reconcile.Looks.Table, Partition: storage.Network("ETH"), Limit: 1000})
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, len(rows), 150)
+	for _, r := range rows {
+		v := reconcile.Looks.Value(r)
+		require.Less(t, h.clock.Now().Sub(v.Looked), 45*time.Minute, "%s: %+v", r.ID, v)
+	}
+}
+
 // TestI26_AUnitOfDriftHaltsItsAssetAlone: the books say one unit more than the chain holds.
 func TestI26_AUnitOfDriftHaltsItsAssetAlone(t *testing.T) {
 	t.Parallel()

@@ -137,15 +137,14 @@ type Client struct {
 }
 
 var (
-	_ chain.Client   = (*Client)(nil)
-	_ chain.Balancer = (*Client)(nil)
+	_ chain.Client    = (*Client)(nil)
+	_ chain.Balancer  = (*Client)(nil)
+	_ chain.Noncer    = (*Client)(nil)
+	_ chain.Historian = (*Client)(nil)
+	_ chain.Locator   = (*Client)(nil)
 
+	_ chain.Reconciler   = (*Client)(nil)
 	_ chain.ManyBalancer = (*Client)(nil)
-	_ chain.Noncer       = (*Client)(nil)
-	_ chain.Historian    = (*Client)(nil)
-	_ chain.Locator      = (*Client)(nil)
-
-	_ chain.Reconciler = (*Client)(nil)
 )
 
 // New checks the options and makes a Client. It does no I/O: the first call

@@ -69,7 +69,8 @@ func TestFP07_GethReadsManyTokensAtOnce(t *testing.T) {
 	openGethTown(t).asksMany(t)
 }
 
-// TestFN05_GethHasNoStateOfTokensAnyMore: a block whose state is gone is told at once, of all.
+// TestFN05_GethHasNoStateOfTokensAnyMore: a node that has thrown a block's state away says so for all
+// tokens in one answer.
 func TestFN05_GethHasNoStateOfTokensAnyMore(t *testing.T) {
 	t.Parallel()
 	n := openGethTown(t)

@@ -37,7 +37,7 @@ type Proposal struct {
 
 	Raw       []byte    `db:"raw"` // signed; empty until it came back
 	Status    Status    `db:"status"`
-	Reason    string    `db:"reason"`       // why it is as it is, one of notTaken and notMined where it is sending; "" = nothing is to be said
+	Reason    string    `db:"reason"`       // why it ended as it did; of one that is Sending notTaken or notMined; "" = all is well
 	By        string    `db:"requested_by"` // who asked for it
 	CreatedAt time.Time `db:"created_at"`
 	UpdatedAt time.Time `db:"updated_at"`
@@ -56,7 +56,7 @@ const (
 	notMined = "not_mined" // its transaction has waited at nodes for minedIn: it pays too little
 )
 
-// minedIn is how long a transaction may wait to be mined before that is told.
+// minedIn is how long a transaction may wait to be mined. The host is told of one that waits longer.
 const minedIn = 6 * time.Hour
 
 // Errors of this package.

@@ -466,7 +466,8 @@ func TestRefillTakenWhileAnotherSendsIt(t *testing.T) {
 	})
 }
 
-// TestRefillProposedByTwo: of two who propose at one moment, one is told that the other has.
+// TestRefillProposedByTwo: two people propose at the same moment. One proposal is made, and the other person
+// gets an error that names it.
 func TestRefillProposedByTwo(t *testing.T) {
 	onBoth(t, func(t *testing.T, store func() storage.Store) {
 		c := &failing.Commits{At: map[int]failing.Fault{1: failing.Passed}}

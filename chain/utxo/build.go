@@ -35,11 +35,7 @@ func (c *Client) Build(ctx context.Context, o chain.Order) (chain.Unsigned, erro
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
-	prove := c.sources
-	if c.o.Pruned {
-		prove = c.unproven
-	}
-	if err := prove(ctx, d); err != nil {
+	if err := c.sources(ctx, d, !c.o.Pruned); err != nil {
 		return chain.Unsigned{}, err
 	}
 	payload, err := d.encode()
@@ -211,9 +207,12 @@ func (p *packet) shuffle() {
 	p.change[at], p.change[last] = p.change[last], p.change[at]
 }
 
-// sources reads the transactions that made the coins, and checks each coin
-// against them.
-func (c *Client) sources(ctx context.Context, p *packet) error {
+// sources checks each coin against the transaction that made it. whole has the packet keep these
+// transactions; without it only coins have theirs whose signatures are good for any amount.
+func (c *Client) sources(ctx context.Context, p *packet, whole bool) error {
+	if c.o.Pruned {
+		return c.withoutIndex(ctx, p, whole)
+	}
 	calls := make([]*transport.Call, len(p.from))
 	for i, in := range p.tx.TxIn {
 		calls[i] = transport.NewCall("getrawtransaction", in.PreviousOutPoint.Hash.String(), 0)

@@ -12,24 +12,17 @@ func TestBtcdConformance(t *testing.T) {
 	chaintest.Run(t, func(t *testing.T) *chaintest.Harness { return n.harness(t) })
 }
 
-// TestLitecoinCorePrunedConformance is on a node with -prune and without -txindex.
-func TestLitecoinCorePrunedConformance(t *testing.T) {
-	t.Parallel()
-	n := prunedTown(t)
-	chaintest.Run(t, func(t *testing.T) *chaintest.Harness {
-		if n.height() > 380 { // its chain ends at 431
-			n = prunedTown(t)
-		}
-		return n.harness(t)
-	})
-}
+func TestLitecoinCoreConformance(t *testing.T) { conformsOnLitecoin(t, litecoinTown) }
 
-func TestLitecoinCoreConformance(t *testing.T) {
+// TestLitecoinCorePrunedConformance is on a node with -prune and without -txindex.
+func TestLitecoinCorePrunedConformance(t *testing.T) { conformsOnLitecoin(t, prunedTown) }
+
+func conformsOnLitecoin(t *testing.T, open func(testing.TB) *town) {
 	t.Parallel()
-	n := litecoinTown(t)
+	n := open(t)
 	chaintest.Run(t, func(t *testing.T) *chaintest.Harness {
 		if n.height() > 380 { // its chain ends at 431
-			n = litecoinTown(t)
+			n = open(t)
 		}
 		return n.harness(t)
 	})

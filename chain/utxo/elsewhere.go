@@ -59,11 +59,7 @@ func (c *Client) ProposeCold(ctx context.Context, text string, o chain.Order) (u
 	if in.MaxCost > 0 && fee > int64(in.MaxCost) {
 		return u, "", &chain.DearError{Need: ledger.Amount(fee), Most: in.MaxCost}
 	}
-	prove := c.sources
-	if c.o.Pruned {
-		prove = c.fromBlocks
-	}
-	if err := prove(ctx, p); err != nil {
+	if err := c.sources(ctx, p, true); err != nil {
 		return u, "", err
 	}
 	payload, err := p.proposal(d)

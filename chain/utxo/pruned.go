@@ -14,25 +14,16 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 )
 
-// unproven checks coins on a node without an index of transactions: against its set of
-// unspent outputs, and coins that wait to be mined against the waiting transactions that make
-// them. The payload gets those of coins alone whose signatures are good for any amount. A coin
-// that is in neither may be spent: Build goes on, as it does beside an index, and Status tells.
-func (c *Client) unproven(ctx context.Context, p *packet) error {
-	return c.withoutIndex(ctx, p, func(i int) bool {
+// withoutIndex is sources on a node that keeps no index of transactions. Coins are checked against
+// its set of unspent outputs, and coins that wait to be mined against the waiting transactions that
+// make them. A transaction that the packet has to keep is read from its block. A coin that the node
+// does not know may be spent: without its transaction Build goes on, as it does beside an index, and
+// Status tells.
+func (c *Client) withoutIndex(ctx context.Context, p *packet, whole bool) error {
+	needs := func(i int) bool {
 		k, _ := classify(p.from[i].out.PkScript)
-		return k != p2wpkh && k != p2tr
-	})
-}
-
-// fromBlocks is sources on a node without an index of transactions.
-func (c *Client) fromBlocks(ctx context.Context, p *packet) error {
-	return c.withoutIndex(ctx, p, func(int) bool { return true })
-}
-
-// withoutIndex checks coins, and reads the transactions that made those which need them, from
-// the blocks that made the coins.
-func (c *Client) withoutIndex(ctx context.Context, p *packet, needs func(i int) bool) error {
+		return whole || k != p2wpkh && k != p2tr
+	}
 	coins, err := c.unspentOutputs(ctx, p)
 	if err != nil {
 		return err

@@ -31,6 +31,9 @@ type account struct {
 	owner   incoming.AddressRow
 	address chain.Address
 
+	held map[string]decimal.Decimal // what it holds, by currency, while it is read
+	bad  error                      // why that is not known
+
 	in     []inflow
 	out    []outflow
 	coins  []coin

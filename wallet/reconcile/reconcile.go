@@ -70,7 +70,7 @@ type Service struct {
 	waitFinal  bool
 
 	step    sync.Mutex
-	alone   bool      // the client turned out to read no many balances at once
+	alone   bool      // the client has said that it cannot read many balances at once
 	rest    time.Time // when a node that takes long is asked again
 	left    int       // balances that may be read before the minute ends
 	refill  time.Time // when that was last counted
@@ -323,11 +323,8 @@ func (s *Service) readMany(ctx context.Context, cur *incoming.Cursor, list []*ac
 	for i, a := range list {
 		addresses[i] = a.address
 	}
-	held, bad := make([]map[string]decimal.Decimal, len(list)), make([]error, len(list))
-	var err error
 	for _, c := range s.currencies {
-		var got []*decimal.Decimal
-		got, err = b.Balances(ctx, c.Code, addresses)
+		got, err := b.Balances(ctx, c.Code, addresses)
 		if errors.Is(err, errors.ErrUnsupported) {
 			s.alone = true
 			return false
@@ -336,56 +333,57 @@ func (s *Service) readMany(ctx context.Context, cur *incoming.Cursor, list []*ac
 		if err == nil && len(got) != len(list) {
 			err = fmt.Errorf("%w: %d balances of %d addresses", chain.ErrNode, len(got), len(list))
 		}
+		for i, a := range list {
+			switch {
+			case err != nil:
+				a.bad = err
+			case got[i] == nil:
+				a.bad = fmt.Errorf("%w: %s does not say a balance", chain.ErrNode, c.Code)
+			default:
+				a.holds(c, *got[i])
+			}
+		}
 		if err != nil {
 			break
 		}
-		for i, d := range got {
-			switch {
-			case d == nil:
-				bad[i] = fmt.Errorf("%w: %s does not say a balance", chain.ErrNode, c.Code)
-			case d.IsNegative():
-				bad[i] = errNegative
-			case held[i] == nil:
-				held[i] = map[string]decimal.Decimal{c.Code: *d}
-			default:
-				held[i][c.Code] = *d
-			}
-		}
 	}
-	for i, a := range list {
-		if err != nil {
-			bad[i] = err
-		}
-		if bad[i] != nil {
-			s.unread(ctx, a, bad[i], now)
-		}
-	}
-	if err == nil {
-		s.wasRead(ctx, cur, now, list, held, bad)
-	}
+	s.wasRead(ctx, cur, now, list...)
 	return true
 }
 
-// errNegative is a balance that none can be.
-var errNegative = fmt.Errorf("%w: a balance below zero", chain.ErrNode)
+// holds notes what an address holds of a currency.
+func (a *account) holds(c *chain.Currency, d decimal.Decimal) {
+	if d.IsNegative() {
+		a.bad = fmt.Errorf("%w: a balance below zero", chain.ErrNode)
+	}
+	if a.held == nil {
+		a.held = map[string]decimal.Decimal{}
+	}
+	a.held[c.Code] = d
+}
 
-// wasRead notes what addresses hold, where nothing was bad, at the head that follows.
-func (s *Service) wasRead(ctx context.Context, cur *incoming.Cursor, now time.Time, list []*account, held []map[string]decimal.Decimal, bad []error) {
-	tip, err := s.cfg.Client.Tip(ctx)
+// wasRead notes what addresses hold, at the head that follows, or why that is not known.
+func (s *Service) wasRead(ctx context.Context, cur *incoming.Cursor, now time.Time, list ...*account) {
+	var tip chain.Tip
+	var err error
+	if slices.ContainsFunc(list, func(a *account) bool { return a.bad == nil }) {
+		tip, err = s.cfg.Client.Tip(ctx)
+	}
 	if err == nil && tip.Head.Height < cur.Head {
 		err = chain.ErrBehind
 	}
-	for i, a := range list {
-		switch {
-		case bad[i] != nil:
-		case err != nil:
-			s.unread(ctx, a, err, now)
-		default:
-			r := Reading{At: now, From: cur.Head, To: tip.Head.Height, Hash: tip.Head.Hash, Held: held[i]}
-			a.look.Reading, a.row.Due = r, now
-			if !s.final(cur, &r) {
-				a.row.Due = now.Add(5 * time.Second)
-			}
+	for _, a := range list {
+		if a.bad == nil {
+			a.bad = err
+		}
+		if a.bad != nil {
+			s.unread(ctx, a, a.bad, now)
+			continue
+		}
+		r := Reading{At: now, From: cur.Head, To: tip.Head.Height, Hash: tip.Head.Hash, Held: a.held}
+		a.look.Reading, a.row.Due = r, now
+		if !s.final(cur, &r) {
+			a.row.Due = now.Add(5 * time.Second)
 		}
 	}
 }
@@ -400,7 +398,6 @@ func (s *Service) read(ctx context.Context, cur *incoming.Cursor, a *account) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Lease/2)
 	defer cancel()
-	held := map[string]decimal.Decimal{}
 	for _, c := range s.currencies {
 		began := s.cfg.Now()
 		d, err := b.Balance(ctx, c.Code, a.address)
@@ -408,16 +405,14 @@ func (s *Service) read(ctx context.Context, cur *incoming.Cursor, a *account) {
 		if now := s.cfg.Now(); now.Sub(began) > long { // such as a search through all coins of a network
 			s.rest = now.Add(50 * now.Sub(began))
 		}
-		if err == nil && d.IsNegative() {
-			err = errNegative
+		if a.bad = err; err == nil {
+			a.holds(c, d)
 		}
-		if err != nil {
-			s.unread(ctx, a, err, now)
-			return
+		if a.bad != nil {
+			break
 		}
-		held[c.Code] = d
 	}
-	s.wasRead(ctx, cur, now, []*account{a}, []map[string]decimal.Decimal{held}, []error{nil})
+	s.wasRead(ctx, cur, now, a)
 }
 
 func (s *Service) unread(ctx context.Context, a *account, err error, now time.Time) {

@@ -104,8 +104,8 @@ func limited(resp *http.Response, beginning []byte) error {
 	return Limited(beginning)
 }
 
-// usedUp is how long a node is left alone that answers 402: what was paid for is used up, with
-// Infura and Blockfrost for the day.
+// usedUp is how long a node is left alone that answers 402. Its allowance is used up: with Infura and
+// Blockfrost that of the day.
 const usedUp = 5 * time.Minute
 
 // revertCode is geth's for a contract that reverts.
