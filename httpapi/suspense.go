@@ -159,20 +159,18 @@ func (h *Handler) resolveSuspense(ctx context.Context, c *Call, in resolveInput)
 	if err := in.wrong(); err != nil {
 		return suspendedView{}, err
 	}
-	if d, err := h.app.Payments.SuspendedDeposit(ctx, c.Tenant(), fromPath(in.ID)); err == nil && d.SuspenseStatus() == payment.SuspenseOpen &&
-		(d.Role == payment.RoleHeld || d.Role == payment.RoleRefused) { // a merchant does not overrule the host's screening
-		return suspendedView{}, fail(http.StatusConflict, invalidState.Code, "The operator decides about it.", map[string]any{"current_status": payment.SuspenseOpen})
-	}
 	var (
-		d    payment.Suspended
-		made refund.Refund
-		err  error
-		by   = cryptopay.Call{By: c.Who.Client, Reason: in.Reason}
+		made   refund.Refund
+		by     = cryptopay.Call{By: c.Who.Client, Reason: in.Reason}
+		d, err = h.app.Payments.SuspendedDeposit(ctx, c.Tenant(), fromPath(in.ID))
 	)
-	switch in.Action {
-	case "credit":
+	switch {
+	case err != nil:
+	case d.SuspenseStatus() == payment.SuspenseOpen && screening(&d.Deposit) != nil: // a merchant does not overrule the host's screening
+		return suspendedView{}, fail(http.StatusConflict, invalidState.Code, "The operator decides about it.", map[string]any{"current_status": payment.SuspenseOpen})
+	case in.Action == "credit":
 		d, _, err = h.app.Operate.CreditSuspense(ctx, c.Tenant(), fromPath(in.ID), in.WalletID, by)
-	case "refund":
+	case in.Action == "refund":
 		if made, _, err = h.app.Operate.PayOutSuspense(ctx, c.Tenant(), fromPath(in.ID), in.Address, in.Memo, by); err == nil {
 			d, err = h.app.Payments.SuspendedDeposit(ctx, c.Tenant(), made.Deposit)
 		}
