@@ -133,7 +133,7 @@ func (s *shop) compose(ctx context.Context, seed *keys.Seed) error {
 	s.app, err = cryptopay.New(cryptopay.Config{
 		Store: s.store, Chains: s.world.clients(), Registry: s.registry,
 		Addresses: source, Signer: signer, Clock: s.clock,
-		Rates: rates.NewFixed(s.clock.Now, "USD", map[string]string{"BTC": "60000", "ETH": "2000", "USDT": "1", "USDC": "1"}),
+		Rates: rates.NewFixed(s.clock.Now, "USD", map[string]string{"BTC": "60000", "ETH": "2000", "USDT": "1", "USDC": "1", "DAI": "1"}),
 		Key:   []byte("quickstart key, 32 bytes, public"),
 		// The receiver is this very program, so loopback is allowed.
 		Callbacks: webhook.Guard{AllowHTTP: true, Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
