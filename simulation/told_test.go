@@ -22,6 +22,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/chain/refill"
+	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/internal/fsm"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/refund"
@@ -118,7 +119,13 @@ func states() []state {
 		},
 		{
 			table: outgoing.Operations.Table, column: "kind", kind: "outgoing.operated", object: "operation_id", field: "operation",
-			of: read(outgoing.Operations, func(v outgoing.Operation) string { return string(v.Kind) }),
+			of:   read(outgoing.Operations, func(v outgoing.Operation) string { return string(v.Kind) }),
+			told: func(r storage.Row) bool { return !decision(outgoing.Operations.Value(r).Kind) },
+			why:  "withdrawal.Decided tells of a decision about a withdrawal",
+		},
+		{
+			table: withdrawal.Withdrawals.Table, column: "decisions", kind: "withdrawal.decided", object: "withdrawal_id",
+			of: read(withdrawal.Withdrawals, decisions),
 		},
 		{
 			table: outgoing.Halts.Table, column: "halts", kind: "outgoing.halt_changed",
@@ -142,6 +149,18 @@ func states() []state {
 		},
 	}
 }
+
+// decisions are those that people made; that a rule asks for them is a reason to wait.
+func decisions(v withdrawal.Withdrawal) (out string) {
+	for _, d := range v.Decisions {
+		if d.Human() {
+			out += string(d.Answer) + " by " + d.By + " "
+		}
+	}
+	return out
+}
+
+func decision(k outgoing.OperationKind) bool { return k == audit.Approve || k == audit.Refuse }
 
 func ofHouse(p chain.Purpose) bool { return p == chain.ForGas || p == chain.ForCancel }
 
@@ -198,9 +217,10 @@ var unplayed = map[string]map[pair]string{
 		{"executed", "cancelled"}: "the same",
 		{"queued", "executed"}:    member, {"waiting", "executed"}: member, {"queued", "settled"}: member, {"waiting", "settled"}: member,
 	},
-	"asset_halts.reason": {{}: "no contract of a world contradicts itself: TestFE01_HostHearsOfADistrustedToken"},
-	"cursors.halted":     {{}: rare},
-	"operations.kind":    {{}: rare},
+	"asset_halts.reason":    {{}: "no contract of a world contradicts itself: TestFE01_HostHearsOfADistrustedToken"},
+	"cursors.halted":        {{}: rare},
+	"operations.kind":       {{}: rare},
+	"withdrawals.decisions": {{}: rare},
 
 	"refunds.status":        every(pairs(refund.Machine()), "worlds do not refund yet: the tests of refunds hear of their moves"),
 	"house_payments.status": every(pairs(house.Machine()), rare),
