@@ -1,0 +1,80 @@
+package httpapi_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay"
+	"github.com/cryptopay-go/cryptopay/payment"
+)
+
+// releasedPart is a payment of 25 to which 10 came that a person has released.
+func releasedPart(t *testing.T) (w *world, made map[string]any, suspense string) {
+	t.Helper()
+	verdict := payment.AskReview
+	w = newWorld(t, unlimited, func(s *setup) {
+		s.config = func(c *cryptopay.Config) {
+			c.Payments.Screen = func(context.Context, payment.Subject) (payment.Verdict, string, error) {
+				return verdict, "", nil
+			}
+		}
+	})
+	w.fund(w.tenant)
+	made = w.ok(http.StatusCreated, "POST", "/payments/", map[string]any{"amount": "25", "currency": "USDTERC20"}).Body
+	w.transfer("USDTERC20", made["address"].(string), "10")
+	w.mine(30)
+	suspense = list(t, w.ok(http.StatusOK, "GET", "/suspense/?status=open", nil), "suspense")[0]["suspense_id"].(string)
+	_, _, err := w.app.Operate.ReleaseSuspense(t.Context(), w.tenant, strings.ReplaceAll(suspense, "~", "/"), cryptopay.Call{By: "ann", Reason: "known"})
+	require.NoError(t, err)
+	verdict = payment.Allow
+	w.step()
+	return w, made, suspense
+}
+
+// A released part counts for its payment, so its money cannot be credited a second time.
+func TestBreak_AReleasedPartIsCreditedTwice(t *testing.T) {
+	t.Parallel()
+	for _, action := range []string{"credit", "refund"} {
+		t.Run(action, func(t *testing.T) {
+			t.Parallel()
+			w, made, id := releasedPart(t)
+			before := w.available("USDTERC20")
+			body := map[string]any{"action": action, "reason": "r"}
+			if action == "refund" {
+				body["address"] = string(w.chains["ETH"].Customer("x"))
+			}
+			a := w.do("POST", "/suspense/"+id+"/resolve/", body)
+			t.Log(a.Status, a.Raw)
+			w.mine(30)
+			w.transfer("USDTERC20", made["address"].(string), "15")
+			w.mine(30)
+			detail := w.paid(made["transaction_id"])
+			t.Log(detail["status"], detail["amount_received"], before, w.available("USDTERC20"))
+			assert.Equal(t, "25", w.available("USDTERC20"), "what came, and once")
+			t.Log("at the customer:", w.chains["ETH"].Balance(w.chains["ETH"].Customer("x"), "USDTERC20"))
+			w.sound()
+			assert.Equal(t, "completed", detail["status"], "all of it was paid")
+			require.Equal(t, http.StatusConflict, a.Status, "it counts for the payment: %s", a.Raw)
+		})
+	}
+}
+
+// What counts for its payment is not shown as open in suspense, and lists agree with their totals.
+func TestBreak_AReleasedPartIsShownAsOpenSuspense(t *testing.T) {
+	t.Parallel()
+	w, made, _ := releasedPart(t)
+	for _, path := range []string{"/suspense/?status=open", "/suspense/?status=open&reason=unmatched", "/suspense/"} {
+		a := w.ok(http.StatusOK, "GET", path, nil)
+		t.Log(path, a.Raw)
+		require.Equal(t, fmt.Sprint(len(list(t, a, "suspense"))), fmt.Sprint(a.Body["total"]), path)
+	}
+	detail := w.paid(made["transaction_id"])
+	t.Log(detail)
+	require.Empty(t, list(t, w.ok(http.StatusOK, "GET", "/suspense/?status=open", nil), "suspense"), "it counts for its payment")
+}
