@@ -5,13 +5,17 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/memory"
 )
 
 // releasedPart is a payment of 25 to which 10 came that a person has released.
@@ -77,4 +81,51 @@ func TestBreak_AReleasedPartIsShownAsOpenSuspense(t *testing.T) {
 	detail := w.paid(made["transaction_id"])
 	t.Log(detail)
 	require.Empty(t, list(t, w.ok(http.StatusOK, "GET", "/suspense/?status=open", nil), "suspense"), "it counts for its payment")
+}
+
+// meanwhile does something once, after the next look at deposits.
+type meanwhile struct {
+	storage.Store
+	do atomic.Pointer[func()]
+}
+
+func (m *meanwhile) Rows(ctx context.Context, t *storage.Table, keys ...storage.Key) ([]storage.Row, error) {
+	rows, err := m.Store.Rows(ctx, t, keys...)
+	if t.Name == payment.Deposits.Name {
+		if do := m.do.Swap(nil); do != nil {
+			(*do)()
+		}
+	}
+	return rows, err
+}
+
+// A merchant who cancels the operator's refund of refused money at the moment in which he asks
+// for a credit does not get it.
+func TestBreak_AMerchantOverrulesTheScreeningByARace(t *testing.T) {
+	t.Parallel()
+	store := &meanwhile{Store: memory.New()}
+	w := newWorld(t, unlimited, func(s *setup) {
+		s.store = store
+		s.config = func(c *cryptopay.Config) {
+			c.Payments.Screen = func(context.Context, payment.Subject) (payment.Verdict, string, error) {
+				return payment.Refuse, "sanctioned", nil
+			}
+			c.Withdrawals.PickupDelay = time.Hour
+		}
+	})
+	w.fund(w.tenant)
+	made := w.ok(http.StatusCreated, "POST", "/payments/", map[string]any{"amount": "25", "currency": "USDTERC20"}).Body
+	w.transfer("USDTERC20", made["address"].(string), "25")
+	w.mine(30)
+	id := list(t, w.ok(http.StatusOK, "GET", "/suspense/?status=open", nil), "suspense")[0]["suspense_id"].(string)
+	r, _, err := w.app.Operate.PayOutSuspense(t.Context(), w.tenant, strings.ReplaceAll(id, "~", "/"), string(w.chains["ETH"].Customer("x")), "", cryptopay.Call{By: "ann", Reason: "back to the sender"})
+	require.NoError(t, err)
+	cancel := func() {
+		a := w.do("POST", "/refunds/"+r.ID+"/cancel/", nil)
+		t.Log("the merchant cancels the operator's refund:", a.Status, a.at("status"))
+	}
+	store.do.Store(&cancel)
+	a := w.do("POST", "/suspense/"+id+"/resolve/", map[string]any{"action": "credit", "reason": "r"})
+	t.Log(a.Status, a.Raw, "available", w.available("USDTERC20"))
+	require.Equal(t, http.StatusConflict, a.Status, "the operator alone decides about it")
 }
