@@ -129,3 +129,30 @@ func TestBreak_AMerchantOverrulesTheScreeningByARace(t *testing.T) {
 	t.Log(a.Status, a.Raw, "available", w.available("USDTERC20"))
 	require.Equal(t, http.StatusConflict, a.Status, "the operator alone decides about it")
 }
+
+// What the operator has decided about refused money stands: a merchant does not undo it.
+func TestBreak_AMerchantUndoesTheOperatorsRefund(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited, func(s *setup) {
+		s.config = func(c *cryptopay.Config) {
+			c.Payments.Screen = func(context.Context, payment.Subject) (payment.Verdict, string, error) {
+				return payment.Refuse, "sanctioned", nil
+			}
+			c.Withdrawals.PickupDelay = time.Hour
+		}
+	})
+	w.fund(w.tenant)
+	made := w.ok(http.StatusCreated, "POST", "/payments/", map[string]any{"amount": "25", "currency": "USDTERC20"}).Body
+	w.transfer("USDTERC20", made["address"].(string), "25")
+	w.mine(30)
+	id := list(t, w.ok(http.StatusOK, "GET", "/suspense/?status=open", nil), "suspense")[0]["suspense_id"].(string)
+	r, _, err := w.app.Operate.PayOutSuspense(t.Context(), w.tenant, strings.ReplaceAll(id, "~", "/"), string(w.chains["ETH"].Customer("x")), "",
+		cryptopay.Call{By: "ann", Reason: "secret-words of the investigation"})
+	require.NoError(t, err)
+	a := w.ok(http.StatusOK, "GET", "/refunds/"+r.ID+"/", nil)
+	assert.NotContains(t, a.Raw, "secret-words", "why the operator decides is not for the merchant")
+	a = w.do("POST", "/refunds/"+r.ID+"/cancel/", nil)
+	assert.Equal(t, http.StatusConflict, a.Status, a.Raw)
+	b := w.do("POST", "/withdrawal/"+r.Withdrawal+"/cancel/", nil)
+	assert.Equal(t, http.StatusConflict, b.Status, b.Raw)
+}
