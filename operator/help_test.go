@@ -316,6 +316,8 @@ func TestDeliveries(t *testing.T) {
 	pending := parsed[list](d, "deliveries", "list", "-tenant", "shop", "-status", "pending")
 	require.Len(t, pending, 1)
 	require.Equal(t, id, pending[0]["id"])
+	log := parsed[list](d, "audit", "-tenant", "shop")
+	require.Equal(t, []any{"resend_webhook", id, "ann"}, []any{log[0]["kind"], log[0]["object"], log[0]["by"]})
 	d.deaf = false
 	d.mine(1)
 	rows, err := d.app.Webhooks.List(t.Context(), "shop", webhook.StatusDelivered, 10, 0)
