@@ -157,16 +157,18 @@ func (s *session) did(ctx context.Context, tenant, object string) {
 }
 
 // begins records in the audit log of a partition what a command is about to do, and tells the
-// host of it. What is refused afterwards stays recorded as well.
+// host of it. What is refused afterwards stays recorded as well. Of dead letters it does not
+// tell: whoever discards them would make another of a consumer that fails at everything.
 func (s *session) begins(ctx context.Context, kind string, p storage.Partition, object string) error {
 	cfg := s.App.Config()
 	tenant, ok := strings.CutPrefix(string(p), string(storage.Tenant("")))
 	if !ok {
 		tenant = ""
 	}
+	tell := kind != audit.RetryEvents && kind != audit.DropEvents
 	return storage.Decide(ctx, cfg.Store, func(ctx context.Context) (storage.Change, error) {
 		c := storage.Change{ID: cfg.NewID(), Partition: p}
-		return c, s.App.Audit(ctx, &c, audit.Act{Kind: kind, By: s.call.By, Reason: s.call.Reason, Tenant: tenant, Object: object, Tell: true})
+		return c, s.App.Audit(ctx, &c, audit.Act{Kind: kind, By: s.call.By, Reason: s.call.Reason, Tenant: tenant, Object: object, Tell: tell})
 	})
 }
 
