@@ -24,6 +24,9 @@ type Call struct {
 	Reason string
 	// DryRun has everything checked and nothing done.
 	DryRun bool
+	// Merchant says that the tenant decides about money of his own. What payment.Config.Screen
+	// has held or refused is not his to decide about: *payment.StateError.
+	Merchant bool
 }
 
 // ErrCall reports a Call without By or Reason.

@@ -61,7 +61,10 @@ func (o *Operate) RefundSuspense(ctx context.Context, tenant, deposit string, c 
 func (o *Operate) PayOutSuspense(ctx context.Context, tenant, deposit, address, memo string, c Call) (refund.Refund, string, error) {
 	var made refund.Refund
 	_, id, err := o.decide(ctx, tenant, deposit, outgoing.OpPayOutSuspense, c, func(by ...payment.Recorded) (err error) {
-		in := refund.SuspenseInput{Deposit: deposit, Address: address, Memo: memo, Reason: c.Reason, By: c.By}
+		in := refund.SuspenseInput{Deposit: deposit, Address: address, Memo: memo, By: c.By}
+		if c.Merchant {
+			in.Reason = c.Reason // merchants read it: an operator's stands in the record alone
+		}
 		if c.DryRun {
 			return o.a.Refunds.CheckSuspense(ctx, tenant, in)
 		}
@@ -96,8 +99,14 @@ func (o *Operate) decide(ctx context.Context, tenant, deposit string, kind outgo
 	if status := d.SuspenseStatus(); status != payment.SuspenseOpen {
 		return d, "", &payment.StateError{Status: payment.Status(status), Reason: "it does not wait in suspense"}
 	}
+	if err := c.mayDecide(&d.Deposit); err != nil {
+		return d, "", err
+	}
 	by := o.recorded(ctx, storage.Tenant(tenant), kind, chain.Network(d.Network), tenant, d.ID, c)
 	err = do(func(before, after payment.Deposit) ([]storage.Row, []storage.Event, error) {
+		if err := c.mayDecide(&before); err != nil {
+			return nil, nil, err
+		}
 		d.Deposit = after
 		return by.Rows(suspenseNote(&before), suspenseNote(&after))
 	})
@@ -105,6 +114,14 @@ func (o *Operate) decide(ctx context.Context, tenant, deposit string, kind outgo
 		return d, "", err
 	}
 	return d, o.done(ctx, by), nil
+}
+
+// mayDecide refuses a merchant where the host's screening has spoken.
+func (c *Call) mayDecide(d *payment.Deposit) error {
+	if c.Merchant && (d.Role == payment.RoleHeld || d.Role == payment.RoleRefused) {
+		return &payment.StateError{Status: payment.Status(payment.SuspenseOpen), Reason: "the operator decides about it"}
+	}
+	return nil
 }
 
 // suspenseNote is a deposit as the record of a decision about it shows it.

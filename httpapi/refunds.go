@@ -115,6 +115,9 @@ func (h *Handler) getRefund(ctx context.Context, c *Call, in refundPath) (refund
 }
 
 func (h *Handler) cancelRefund(ctx context.Context, c *Call, in refundPath) (refundView, error) {
+	if err := h.mayCancel(ctx, c.Tenant(), in.ID); err != nil {
+		return refundView{}, err
+	}
 	r, err := h.app.Refunds.Cancel(ctx, c.Tenant(), in.ID)
 	return h.viewRefund(&r), err
 }

@@ -160,17 +160,15 @@ func (h *Handler) resolveSuspense(ctx context.Context, c *Call, in resolveInput)
 		return suspendedView{}, err
 	}
 	var (
-		made   refund.Refund
-		by     = cryptopay.Call{By: c.Who.Client, Reason: in.Reason}
-		d, err = h.app.Payments.SuspendedDeposit(ctx, c.Tenant(), fromPath(in.ID))
+		made refund.Refund
+		d    payment.Suspended
+		err  error
+		by   = cryptopay.Call{By: c.Who.Client, Reason: in.Reason, Merchant: true}
 	)
-	switch {
-	case err != nil:
-	case d.SuspenseStatus() == payment.SuspenseOpen && screening(&d.Deposit) != nil: // a merchant does not overrule the host's screening
-		return suspendedView{}, fail(http.StatusConflict, invalidState.Code, "The operator decides about it.", map[string]any{"current_status": payment.SuspenseOpen})
-	case in.Action == "credit":
+	switch in.Action {
+	case "credit":
 		d, _, err = h.app.Operate.CreditSuspense(ctx, c.Tenant(), fromPath(in.ID), in.WalletID, by)
-	case in.Action == "refund":
+	case "refund":
 		if made, _, err = h.app.Operate.PayOutSuspense(ctx, c.Tenant(), fromPath(in.ID), in.Address, in.Memo, by); err == nil {
 			d, err = h.app.Payments.SuspendedDeposit(ctx, c.Tenant(), made.Deposit)
 		}
@@ -184,10 +182,37 @@ func (h *Handler) resolveSuspense(ctx context.Context, c *Call, in resolveInput)
 	switch {
 	case errors.As(err, &missing) && missing.Field != "wallet_id", errors.As(err, &state) && state.Status == "": // a fork may take it away meanwhile
 		err = &payment.NotFoundError{Field: "suspense_id", ID: in.ID}
+	case errors.As(err, &state) && state.Status == payment.Status(payment.SuspenseOpen):
+		err = operatorDecides(state.Status)
 	case errors.As(err, &state):
 		err = fail(http.StatusConflict, invalidState.Code, "Somebody has decided about it already.", map[string]any{"current_status": state.Status})
 	}
 	view := h.viewSuspended(&d)
 	view.RefundID = orNull(made.ID)
 	return view, err
+}
+
+// operatorDecides is the answer about what the host's screening has held or refused.
+func operatorDecides(current any) error {
+	return fail(http.StatusConflict, invalidState.Code, "The operator decides about it.", map[string]any{"current_status": current})
+}
+
+// mayCancel refuses a merchant who would cancel the operator's refund of money that the host's
+// screening has held or refused. id may be of no refund.
+func (h *Handler) mayCancel(ctx context.Context, tenant, id string) error {
+	r, err := h.app.Refunds.Get(ctx, tenant, id)
+	if errors.Is(err, refund.ErrNotFound) || err == nil && r.Deposit == "" {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	d, err := h.app.Payments.SuspendedDeposit(ctx, tenant, r.Deposit)
+	switch {
+	case errors.Is(err, payment.ErrNotFound):
+		return nil
+	case err == nil && screening(&d.Deposit) != nil:
+		return operatorDecides(r.Status)
+	}
+	return err
 }

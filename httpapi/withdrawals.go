@@ -189,7 +189,14 @@ func (h *Handler) withdrawalStatus(ctx context.Context, c *Call, in withdrawalID
 }
 
 func (h *Handler) cancelWithdrawal(ctx context.Context, c *Call, in withdrawalPath) (withdrawalView, error) {
-	w, err := h.app.Withdrawals.Cancel(ctx, c.Tenant(), in.ID)
+	w, err := h.app.Withdrawals.Get(ctx, c.Tenant(), in.ID)
+	if err == nil && w.Parent() != "" {
+		err = h.mayCancel(ctx, c.Tenant(), w.Parent())
+	}
+	if err != nil {
+		return withdrawalView{}, err
+	}
+	w, err = h.app.Withdrawals.Cancel(ctx, c.Tenant(), in.ID)
 	return h.viewWithdrawal(&w), err
 }
 

@@ -132,7 +132,10 @@ func (x *decision) onFact(f fact) error {
 	if e == nil || err != nil {
 		return err
 	}
-	if x.at != nil {
+	switch {
+	case x.at != nil && !e.d.live():
+		e.d.Payment, x.p = "", Payment{} // it is gone: it makes no payment
+	case x.at != nil:
 		if received, err = x.begin(e); err != nil {
 			return err
 		}
@@ -152,10 +155,7 @@ func (x *decision) onFact(f fact) error {
 			return err
 		}
 	}
-	if err := x.settle(); err != nil {
-		return err
-	}
-	return x.merged(e)
+	return x.settle()
 }
 
 // onTime lets time pass: the end of the window, where the chain was read far
@@ -182,8 +182,20 @@ const maxMoves = 16
 var errEndless = errors.New("payment: a decision does not come to its end")
 
 // settle moves the payment along its edges until it stands where its deposits
-// put it.
+// put it, and tells of those that were credited and forwarded.
 func (x *decision) settle() error {
+	if err := x.moves(); err != nil {
+		return err
+	}
+	for _, e := range x.deposits {
+		if err := x.merged(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *decision) moves() error {
 	for range maxMoves {
 		before := x.p.Status
 		var err error

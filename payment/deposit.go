@@ -53,7 +53,9 @@ func (x *decision) take(f fact) (e *entry, received bool, err error) {
 		x.alert(AlertQuarantined, e, "a transfer of an impossible amount was seen and is not counted")
 	}
 	if !e.d.Role.counted() {
-		e.d.Payment = ""
+		if !e.d.HeldAs.counted() { // else it belongs to its payment still
+			e.d.Payment = ""
+		}
 		return e, false, nil
 	}
 	e.d.Payment = x.p.ID
@@ -284,7 +286,8 @@ func (x *decision) needsPrice(f *fact) bool {
 	for _, e := range x.deposits {
 		known = known || e.d.ID == DepositID(&f.sighting) && e.d.Rate.Sign() > 0
 	}
-	return !known && (!x.p.FixedRate || x.creditLate)
+	begins := x.at != nil && f.sighting.State != incoming.Gone // a payment, which has no rate yet
+	return (!known || begins) && (!x.p.FixedRate || x.creditLate)
 }
 
 // earlier is the earlier of two times, of which the second may be unknown.

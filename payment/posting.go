@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 
 	"github.com/shopspring/decimal"
 
@@ -50,13 +51,17 @@ func (p *Payment) divide(received ledger.Amount) (split, error) {
 	return split{net: rest - platform, platform: platform, network: network}, err
 }
 
+// creditable are the bookings of money that can go to a wallet: else it is there, or a person
+// has dealt with it.
+var creditable = []Booking{Unbooked, Reversed, InSuspense}
+
 // credit posts every counted deposit that is final and stands in no account
 // yet, in the order of first sighting: each the difference that it makes to
 // what the whole received sum is split into.
 func (x *decision) credit() error {
 	for _, e := range x.deposits {
 		d := &e.d
-		if !d.Role.counted() || !d.Proven || !d.live() || d.Booking == InWallet {
+		if !d.Role.counted() || !d.Proven || !d.live() || !slices.Contains(creditable, d.Booking) {
 			continue
 		}
 		if d.Rate.Sign() <= 0 { // there was no price when its last fact came

@@ -349,7 +349,7 @@ func (s *Service) CheckRelease(ctx context.Context, tenant, depositID string) er
 
 func (d *Deposit) releasable() error {
 	switch {
-	case d.Booking != InSuspense:
+	case d.SuspenseStatus() != SuspenseOpen:
 		return &StateError{Status: Status(d.SuspenseStatus()), Reason: fmt.Sprintf("deposit %s does not wait in suspense", d.ID)}
 	case d.Role == RoleRefused:
 		return &StateError{Status: Status(SuspenseOpen), Reason: fmt.Sprintf("deposit %s was refused and counts for no payment", d.ID)}
@@ -393,10 +393,7 @@ func (x *decision) release(e *entry, s *incoming.Sighting) error {
 	}
 	x.order()
 	x.sums()
-	if err := x.settle(); err != nil {
-		return err
-	}
-	return x.merged(e)
+	return x.settle()
 }
 
 // unanswered logs that a deposit waits for its Screen.

@@ -45,8 +45,11 @@ var rolesOf = map[string][]Role{
 }
 
 // SuspenseStatus is what has become of a deposit's money, "" where it is not in suspense and
-// never was, or a reorg took it away.
+// never was, a reorg took it away, or it counts for its payment, as what was released does.
 func (d *Deposit) SuspenseStatus() SuspenseStatus {
+	if d.Role.counted() {
+		return ""
+	}
 	for status, bookings := range bookingsOf {
 		if slices.Contains(bookings, d.Booking) {
 			return status
@@ -97,7 +100,7 @@ func (x *decision) suspended() (out []storage.Count) {
 func (s *Service) Suspense(ctx context.Context, tenant string, limit, offset int) ([]Deposit, error) {
 	rows, err := s.c.Store.Find(ctx, storage.Query{
 		Table: Deposits.Table, Partition: storage.Tenant(tenant), Limit: limit, Offset: offset,
-		Where: []storage.Cond{{Column: "booking", Op: storage.Eq, Value: InSuspense}},
+		Where: []storage.Cond{{Column: "booking", Op: storage.Eq, Value: InSuspense}, {Column: "role", Op: storage.In, Value: suspenseRoles}},
 		Order: []storage.Order{{Column: "created_at"}},
 	})
 	return values(rows), err
@@ -153,9 +156,10 @@ func (s *Service) SuspenseList(ctx context.Context, tenant string, f SuspenseFil
 		Where: []storage.Cond{{Column: "booking", Op: storage.In, Value: bookings}},
 		Order: []storage.Order{{Column: "created_at", Desc: true}},
 	}
-	if f.Reason != "" {
-		q.Where = append(q.Where, storage.Cond{Column: "role", Op: storage.In, Value: roles})
+	if f.Reason == "" {
+		roles = suspenseRoles
 	}
+	q.Where = append(q.Where, storage.Cond{Column: "role", Op: storage.In, Value: roles})
 	match := tally.Match{tally.Is(string(f.Status)), tally.Is(f.Reason)}
 	n, counted, err := SuspenseTally.Totals(ctx, s.c.Store, q.Partition, match)
 	if total = n[0]; err == nil && counted {
@@ -336,7 +340,7 @@ func (s *Service) unsuspended(ctx context.Context, tenant, id string, by []Recor
 	if err != nil {
 		return Deposit{}, err
 	}
-	if e.d.Booking != InSuspense {
+	if e.d.SuspenseStatus() != SuspenseOpen {
 		return Deposit{}, &StateError{Status: Status(e.d.SuspenseStatus()), Reason: fmt.Sprintf("deposit %s does not wait in suspense", id)}
 	}
 	x := &decision{env: env{now: s.now(), available: ledger.MaxAmount}, deposits: []*entry{e}}

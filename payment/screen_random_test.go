@@ -17,10 +17,11 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
-// what random worlds of screening have broken, by seed. known leaves out what other tests show.
-func screenedWorld(t *testing.T, seed uint64, known bool) (log []string, broken string) {
+// screenedWorld is a random world of a host who screens deposits: what happened in it, and what
+// is wrong at the end, "" = nothing.
+func screenedWorld(t *testing.T, seed uint64) (log []string, broken string) {
 	r := rand.New(rand.NewPCG(seed, 7))
-	h, s := screening(t, func(h *shop) {
+	h, _ := screening(t, func(h *shop) {
 		h.cfg.Minimums = least(h, usdt, "10")
 		if r.IntN(2) == 0 {
 			h.cfg.Late = LateCredit
@@ -38,7 +39,6 @@ func screenedWorld(t *testing.T, seed uint64, known bool) (log []string, broken 
 		}
 		return Allow, "", nil
 	}
-	_ = s
 	addr := h.permanent("ann", usdt)
 	ps := []Payment{h.create("100", usdt), h.create("40", usdt)}
 	var xs []*transfer
@@ -50,9 +50,6 @@ func screenedWorld(t *testing.T, seed uint64, known bool) (log []string, broken 
 		pending[x] = err != nil
 		if err != nil && !errors.Is(err, errUnscreened) {
 			broken = fmt.Sprintf("%s %s: %v", x.s.Tx, st, err)
-		}
-		if st == incoming.Included || err == nil {
-			return
 		}
 	}
 	amounts := []string{"3", "4", "7", "40", "60", "100", "150"}
@@ -113,7 +110,7 @@ func screenedWorld(t *testing.T, seed uint64, known bool) (log []string, broken 
 			if r.IntN(2) == 0 {
 				did = "release"
 				_, err = h.s.Release(ctx, tenant, d.ID)
-			} else if d.Booking != InSuspense || known && d.Role.counted() {
+			} else if d.Booking != InSuspense {
 				continue
 			} else {
 				switch r.IntN(3) {
@@ -201,7 +198,7 @@ func screenedWorld(t *testing.T, seed uint64, known bool) (log []string, broken 
 		require.NoError(t, err)
 		n := int64(0)
 		for _, x := range xs {
-			if d, _, ok, _ := Deposits.One(ctx, h.store, storage.Tenant(tenant), DepositID(&x.s)); ok && d.Booking == InSuspense {
+			if d, _, ok, _ := Deposits.One(ctx, h.store, storage.Tenant(tenant), DepositID(&x.s)); ok && d.SuspenseStatus() == SuspenseOpen {
 				n++
 			}
 		}
@@ -212,24 +209,13 @@ func screenedWorld(t *testing.T, seed uint64, known bool) (log []string, broken 
 	return log, broken
 }
 
-func TestBreak_RandomWorldsOfScreening(t *testing.T) {
+// Whatever the host says of deposits, people decide and forks take: what is booked is what
+// stands on the chain, and lists agree with it.
+func TestScreen_RandomWorlds(t *testing.T) {
 	t.Parallel()
-	kinds := map[string]int{}
-	for seed := range uint64(700) {
-		if seed > 60 && seed != 678 { // 1,500 show no more
-			continue
+	for seed := range uint64(200) {
+		if log, broken := screenedWorld(t, seed); broken != "" {
+			t.Fatalf("seed %d: %s\n%s", seed, broken, strings.Join(log[max(0, len(log)-25):], "\n"))
 		}
-		log, broken := screenedWorld(t, seed, true)
-		if broken == "" {
-			continue
-		}
-		words := strings.Fields(broken)
-		kind := strings.Join(words[min(1, len(words)):], " ")
-		if kinds[kind]++; kinds[kind] == 1 && len(kinds) < 12 {
-			t.Errorf("seed %d: %s\n%s", seed, broken, strings.Join(log[max(0, len(log)-25):], "\n"))
-		}
-	}
-	for k, n := range kinds {
-		t.Log(n, k)
 	}
 }
