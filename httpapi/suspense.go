@@ -198,13 +198,10 @@ func operatorDecides(current any) error {
 }
 
 // mayCancel refuses a merchant who would cancel the operator's refund of money that the host's
-// screening has held or refused. id may be of no refund.
+// screening has held or refused.
 func (h *Handler) mayCancel(ctx context.Context, tenant, id string) error {
 	r, err := h.app.Refunds.Get(ctx, tenant, id)
-	if errors.Is(err, refund.ErrNotFound) || err == nil && r.Deposit == "" {
-		return nil
-	}
-	if err != nil {
+	if err != nil || r.Deposit == "" {
 		return err
 	}
 	d, err := h.app.Payments.SuspendedDeposit(ctx, tenant, r.Deposit)

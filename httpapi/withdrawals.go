@@ -6,6 +6,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/internal/person"
 	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/refund"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -190,8 +191,8 @@ func (h *Handler) withdrawalStatus(ctx context.Context, c *Call, in withdrawalID
 
 func (h *Handler) cancelWithdrawal(ctx context.Context, c *Call, in withdrawalPath) (withdrawalView, error) {
 	w, err := h.app.Withdrawals.Get(ctx, c.Tenant(), in.ID)
-	if err == nil && w.Parent() != "" {
-		err = h.mayCancel(ctx, c.Tenant(), w.Parent())
+	if id, ok := refund.OfWithdrawal(&w); err == nil && ok {
+		err = h.mayCancel(ctx, c.Tenant(), id)
 	}
 	if err != nil {
 		return withdrawalView{}, err

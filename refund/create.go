@@ -230,8 +230,8 @@ func (r *Refund) Coins() decimal.Decimal { return r.Amount.Decimal(uint8(r.Scale
 // withdrawal's mandate covers it.
 func (r *Refund) parent() string { return parentPrefix + r.ID + "/" + cmp.Or(r.Payment, r.Deposit) }
 
-// refundOf is the refund whose withdrawal w is.
-func refundOf(w *withdrawal.Withdrawal) (id string, ok bool) {
+// OfWithdrawal is the refund whose withdrawal w is; ok is false where w is of none.
+func OfWithdrawal(w *withdrawal.Withdrawal) (id string, ok bool) {
 	of, ok := strings.CutPrefix(w.Parent(), parentPrefix)
 	id, _, _ = strings.Cut(of, "/")
 	return id, ok

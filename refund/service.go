@@ -363,7 +363,7 @@ func (s *Service) takeRest(w *withdrawal.Withdrawal, c *storage.Change) error {
 // Follow is withdrawal.Config.Follow: a refund is what its withdrawal is, from the same Change
 // on.
 func (s *Service) Follow(ctx context.Context, w withdrawal.Withdrawal, c *storage.Change) error {
-	id, ok := refundOf(&w)
+	id, ok := OfWithdrawal(&w)
 	if !ok {
 		return s.takeRest(&w, c)
 	}
