@@ -147,16 +147,18 @@ func (h *host) step() {
 	require.NoError(h.t, h.app.Step(h.t.Context()))
 }
 
-// mine grows every chain by n blocks, one at a time, with time for the library
-// to act in between.
+// mine grows every chain by n blocks. After each of the first eight the library acts, and then, when
+// mostly time goes by, after every fourth and after the last.
 func (h *host) mine(n int) {
 	h.t.Helper()
-	for range n {
+	for i := range n {
 		h.clock.Advance(15 * time.Second)
 		for _, c := range h.chains {
 			c.Mine(1)
 		}
-		h.step()
+		if i < 8 || i%4 == 3 || i == n-1 {
+			h.step()
+		}
 	}
 }
 

@@ -149,10 +149,19 @@ func (h *host) stand(currency string) map[ledger.Account]ledger.Amount {
 // onBoth runs a test on memory and on SQLite.
 func onBoth(t *testing.T, test func(t *testing.T, store storage.Store)) {
 	t.Helper()
+	onMemory(t, true, test)
+}
+
+// onMemory is onBoth where sqlite is true, and memory alone where it is not.
+func onMemory(t *testing.T, sqlite bool, test func(t *testing.T, store storage.Store)) {
+	t.Helper()
 	t.Run("memory", func(t *testing.T) {
 		t.Parallel()
 		test(t, memory.New())
 	})
+	if !sqlite {
+		return
+	}
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
 		store, _ := onSQLite(t)

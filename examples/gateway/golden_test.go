@@ -86,9 +86,25 @@ func (g *golden) fill(t *testing.T, db *sqlx.DB, dialect, declared string) {
 	}.Fill(t, g.file(t, g.name+".json.gz"))
 }
 
+// goldenServers are the servers that all golden stores lie on, each in a database of its own: to make
+// and start one costs more than what a golden store does there.
+type goldenServers struct{ postgres, mariadb testenv.Shared }
+
+func (s *goldenServers) Close() {
+	s.postgres.Close()
+	s.mariadb.Close()
+}
+
 // stores makes the golden store on each backend, and says where it is.
-func (g *golden) stores() map[string]func(t *testing.T) (dsn, key string) {
+func (g *golden) stores(on *goldenServers) map[string]func(t *testing.T) (dsn, key string) {
 	own := []*storage.Table{seeds.Table, worlds.Table}
+	made := func(t *testing.T, db *sqlx.DB) string {
+		defer db.Close() //nolint:errcheck // a test's end
+		name := "golden_" + g.name
+		_, err := db.Exec("CREATE DATABASE " + name)
+		require.NoError(t, err)
+		return name
+	}
 	return map[string]func(t *testing.T) (string, string){
 		"sqlite": func(t *testing.T) (string, string) {
 			file := filepath.Join(t.TempDir(), "golden.db")
@@ -98,18 +114,20 @@ func (g *golden) stores() map[string]func(t *testing.T) (dsn, key string) {
 			return "sqlite:" + file, g.key
 		},
 		"postgres": func(t *testing.T) (string, string) {
-			dsn := testenv.Postgres(t).DSN("postgres")
-			db := sqlx.MustOpen("pgx", dsn)
+			p := on.postgres.Get(t, func(t testing.TB) *testenv.Process { return testenv.Postgres(t) })
+			name := made(t, sqlx.MustOpen("pgx", p.DSN("postgres")))
+			db := sqlx.MustOpen("pgx", p.DSN(name))
 			defer db.Close() //nolint:errcheck // a test's end
 			g.fill(t, db, "postgres", postgres.Declared(own...))
-			return dsn, g.key
+			return p.DSN(name), g.key
 		},
 		"mariadb": func(t *testing.T) (string, string) {
-			p := testenv.MariaDB(t)
-			db := sqlx.MustOpen("mysql", p.MySQLDSN("test"))
+			p := on.mariadb.Get(t, func(t testing.TB) *testenv.Process { return testenv.MariaDB(t) })
+			name := made(t, sqlx.MustOpen("mysql", p.MySQLDSN("test")))
+			db := sqlx.MustOpen("mysql", p.MySQLDSN(name))
 			defer db.Close() //nolint:errcheck // a test's end
 			g.fill(t, db, "mysql", mysql.Declared(own...))
-			return "mysql://root@" + p.Address() + "/test", g.key
+			return "mysql://root@" + p.Address() + "/" + name, g.key
 		},
 		"redis": func(t *testing.T) (string, string) {
 			p := testenv.Redis(t, "--appendonly", "yes", "--appendfsync", "always")
@@ -127,9 +145,11 @@ func TestU02_StoresOfEarlierVersions(t *testing.T) {
 	if testing.Short() {
 		t.Skip("servers of its own take seconds")
 	}
+	servers := new(goldenServers)
+	t.Cleanup(servers.Close)
 	for i := range goldens {
 		g := &goldens[i]
-		for backend, fill := range g.stores() {
+		for backend, fill := range g.stores(servers) {
 			t.Run(g.name+"/"+backend, func(t *testing.T) {
 				t.Parallel()
 				dsn, key := fill(t)
@@ -216,7 +236,7 @@ func TestFU02_RedisIsMigratedOnTheOperatorsWordAlone(t *testing.T) {
 	if testing.Short() {
 		t.Skip("servers of its own take seconds")
 	}
-	dsn, _ := goldens[0].stores()["redis"](t)
+	dsn, _ := goldens[0].stores(nil)["redis"](t)
 	opens := func(migrate bool) error {
 		s, err := openStore(t.Context(), dsn, migrate)
 		require.NoError(t, err)

@@ -76,7 +76,7 @@ func liveThrough(t *testing.T, currency string, dieAt int, after bool) (commits 
 	w.mine(30)
 	commits = w.store.commits
 	w.store.dieAt = 0
-	w.mine(40)
+	w.pass(40)
 	require.Equal(t, payment.Completed, w.payment(p.ID).Status)
 	require.Equal(t, 1, w.landed(w.hot, currency)-funded(currency), "one sweep")
 	for _, s := range w.sweeps() {
@@ -104,7 +104,7 @@ func TestWithdrawalSurvivesDeathAtEveryCommit(t *testing.T) {
 		w := newWorld(t, n)
 		w.fund("1")
 		w.pay(currency, "300")
-		w.mine(60)
+		w.pass(60)
 		amount := dec("100")
 		to := w.chain.Customer("supplier")
 		v, err := w.app.Withdrawals.Create(t.Context(), w.tenant, withdrawal.CreateInput{
@@ -115,7 +115,7 @@ func TestWithdrawalSurvivesDeathAtEveryCommit(t *testing.T) {
 		w.mine(30)
 		commits := w.store.commits
 		w.store.dieAt = 0
-		w.mine(60)
+		w.pass(60)
 		v, err = w.app.Withdrawals.Get(t.Context(), w.tenant, v.ID)
 		require.NoError(t, err)
 		require.Equal(t, withdrawal.Completed, v.Status, v.Waiting)
