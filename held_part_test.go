@@ -3,7 +3,6 @@ package cryptopay_test
 import (
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay"
@@ -42,7 +41,7 @@ func TestScreen_AHeldPartIsReleasedAndTakenBack(t *testing.T) {
 	require.Len(t, list, 1)
 	require.Equal(t, payment.RoleHeld, list[0].Role)
 	_, _, err = h.App.Operate.ReleaseSuspense(t.Context(), h.ID, list[0].ID, cryptopay.Call{By: "ann", Reason: "known"})
-	assert.NoError(t, err, "it can be released")
+	require.NoError(t, err, "it can be released")
 	_, err = world.Reorg(14, small)
 	require.NoError(t, err)
 	h.Step()

@@ -79,7 +79,7 @@ func TestScreen_AHeldPartAtAPermanentAddressIsTakenBack(t *testing.T) {
 	before, _, _, err := h.s.List(ctx, tenant, Filter{})
 	require.NoError(t, err)
 	err = small.tell(incoming.Gone, false)
-	assert.NoError(t, err)
+	require.NoError(t, err)
 	assert.Equal(t, "0", h.sum(ledger.Suspense), "the chain has not got it")
 	after, _, _, err := h.s.List(ctx, tenant, Filter{})
 	require.NoError(t, err)

@@ -171,7 +171,7 @@ func screenedWorld(t *testing.T, seed uint64) (log []string, broken string) {
 			if stands && !strings.HasPrefix(state[x], "final") {
 				broken = fmt.Sprintf("%s is %s and booked %s", d.ID, state[x], d.Booking)
 			}
-			if state[x] == "final" && !pending[x] && !stands && !(d.Role.counted() && d.Proven) && d.Role != RoleDust {
+			if state[x] == "final" && !pending[x] && !stands && (!d.Role.counted() || !d.Proven) && d.Role != RoleDust {
 				broken = fmt.Sprintf("%s is final and stands nowhere: %s %s proven %v", d.ID, d.Role, d.Booking, d.Proven)
 			}
 			if stands && d.Payment == "" && d.Role.counted() {
