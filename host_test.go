@@ -217,7 +217,7 @@ func (accountOnly) Untag(a chain.Address) (chain.Address, string, bool) {
 }
 
 // onSQLite makes a store in a file of its own; dsn is how a host opens that file.
-func onSQLite(t *testing.T) (store *sqlite.Store, dsn string) {
+func onSQLite(t testing.TB) (store *sqlite.Store, dsn string) {
 	t.Helper()
 	testenv.SQLiteApp(t)
 	file := filepath.Join(t.TempDir(), "host.db")

@@ -64,6 +64,31 @@ func TestPolicy_TheDefaultBoundsOnePayout(t *testing.T) {
 	}
 }
 
+// Where a host sets no rules, what would go beyond 500,000 USD in 24 hours waits for one approval,
+// in payouts of any size. What was approved counts, too; a day later there is room again.
+func TestPolicy_TheDefaultBoundsADay(t *testing.T) {
+	t.Parallel()
+	h := cryptopaytest.Open(t, cryptopaytest.Options{})
+	for range 2 {
+		h.Customer.Pays(h.Payment("400000", "USDTERC20"))
+	}
+	for range 5 {
+		require.Equal(t, withdrawal.Completed, h.Withdraw("99000", "USDTERC20").Status)
+	}
+	require.Equal(t, withdrawal.Completed, h.Withdraw("3000", "USDTERC20").Status)
+	w := h.Withdraw("2500", "USDTERC20")
+	require.Equal(t, []any{withdrawal.Pending, "default-day", withdrawal.ShownApproval}, []any{w.Status, w.Rule(), w.WaitingReason()})
+	_, err := h.App.Withdrawals.Approve(t.Context(), h.ID, w.ID, "ann", "invoice 7")
+	require.NoError(t, err)
+	h.Settle()
+	require.Equal(t, withdrawal.Completed, h.WithdrawalNow(w.ID).Status)
+	w = h.Withdraw("10", "USDTERC20")
+	require.Equal(t, "default-day", w.Rule())
+	h.Clock.Advance(25 * time.Hour)
+	require.Equal(t, withdrawal.Completed, h.Withdraw("11", "USDTERC20").Status)
+	h.Verify()
+}
+
 // While there is no price a payout waits under the default rule: it shows that, the operator is
 // told once, and it goes out when there is a price again, or when its tenant has rules of his own.
 func TestPolicy_TheDefaultWithoutAPrice(t *testing.T) {

@@ -1,6 +1,7 @@
 package cryptopay_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -75,6 +76,75 @@ func TestPolicy_ASumIsNeverExceededByPayoutsAtOnce(t *testing.T) {
 		again := i.asked("10", i.chains["ETH"].Customer("again"))
 		require.Equal(t, []any{"approval", "daily"}, []any{again.WaitingReason(), again.Rule()})
 		i.nothingFound()
+	})
+}
+
+// Rules count a hundred payouts that go out together in one write, whatever their number: one
+// Step hands all of them over, and each of them is counted.
+func TestPolicy_AHundredCountedPayoutsGoOutInOneStep(t *testing.T) {
+	insiders(t, func(t *testing.T, i *insider) {
+		day := policy.Duration(24 * time.Hour)
+		i.ruled(
+			policy.Rule{Name: "daily", Of: policy.KindSum, Over: dec("250"), Per: day},
+			policy.Rule{Name: "many", Of: policy.KindCount, Over: dec("140"), Per: day},
+			policy.Rule{Name: "same", Of: policy.KindCount, Over: dec("60"), Per: day, EachDestination: true},
+		)
+		var ids []string
+		for n := range 100 {
+			w, err := i.app.Withdrawals.Create(t.Context(), i.tenant, withdrawal.CreateInput{
+				Terms: withdrawal.Terms{Amount: ptr(dec("2")), Currency: "USDTERC20", Address: string(i.chains["ETH"].Customer(fmt.Sprint("supplier", n%2)))}, By: "alice",
+			})
+			require.NoError(t, err)
+			ids = append(ids, w.ID)
+		}
+		n, err := i.app.Withdrawals.Step(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 100, n)
+		for _, id := range ids {
+			require.Equal(t, withdrawal.Handed, i.withdrawalOf(id).Stage)
+		}
+		over := i.asked("51", i.chains["ETH"].Customer("another"))
+		require.Equal(t, []any{"approval", "daily"}, []any{over.WaitingReason(), over.Rule()})
+		require.Contains(t, over.Reason, "with 200 USD that went out")
+	})
+}
+
+// One that does not go out after all, as somebody else keeps it back, is not counted, and takes
+// the room of none that comes after it.
+func TestPolicy_OneThatIsKeptBackTakesNoRoom(t *testing.T) {
+	insiders(t, func(t *testing.T, i *insider) {
+		kept, configure := "", i.configure
+		i.configure = func(c *cryptopay.Config) {
+			configure(c)
+			c.Withdrawals.Policy = func(_ context.Context, w withdrawal.Withdrawal) (withdrawal.Verdict, string, error) {
+				if w.ID == kept {
+					return withdrawal.AskReview, "large", nil
+				}
+				return withdrawal.Allow, "", nil
+			}
+		}
+		i.restart()
+		i.ruled(policy.Rule{Name: "daily", Of: policy.KindSum, Over: dec("30"), Per: policy.Duration(24 * time.Hour)})
+		var ids []string
+		for range 6 {
+			w, err := i.app.Withdrawals.Create(t.Context(), i.tenant, withdrawal.CreateInput{
+				Terms: withdrawal.Terms{Amount: ptr(dec("10")), Currency: "USDTERC20", Address: string(i.chains["ETH"].Customer("supplier"))}, By: "alice",
+			})
+			require.NoError(t, err)
+			ids = append(ids, w.ID)
+			i.clock.Advance(time.Second)
+		}
+		kept = ids[1]
+		_, err := i.app.Withdrawals.Step(t.Context())
+		require.NoError(t, err)
+		var out []string
+		for n, id := range ids {
+			if i.withdrawalOf(id).Stage == withdrawal.Handed {
+				out = append(out, fmt.Sprint(n))
+			}
+		}
+		require.Equal(t, []string{"0", "2", "3"}, out)
+		require.Equal(t, map[string]int{"pending  ": 3, "pending review ": 1, "pending approval daily": 2}, i.states(ids))
 	})
 }
 

@@ -11,7 +11,9 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/cryptopay-go/cryptopay"
+	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/report/journal"
+	"github.com/cryptopay-go/cryptopay/storage"
 )
 
 // ErrFound reports that verify found something.
@@ -90,6 +92,9 @@ func (c commands) recount() *cli.Command {
 		do: func(ctx context.Context, s *session) error {
 			tenant := s.cmd.Args().First()
 			if _, err := s.App.Wallets.Tenant(ctx, tenant); err != nil {
+				return err
+			}
+			if err := s.begins(ctx, audit.Recount, storage.Tenant(tenant), tenant); err != nil {
 				return err
 			}
 			all, err := s.App.Recount(ctx, tenant)
@@ -175,6 +180,9 @@ func (c commands) reseal() *cli.Command {
 		about: "Credentials that are listed move by their use alone. Take the old key out once nothing is left and nothing is listed.",
 		do: func(ctx context.Context, s *session) error {
 			unmoved := records{}
+			if err := s.begins(ctx, audit.Reseal, storage.System, ""); err != nil {
+				return err
+			}
 			if s.Auth != nil {
 				if _, err := s.Auth.Reseal(ctx); err != nil {
 					return err

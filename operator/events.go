@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/cryptopay-go/cryptopay"
+	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/stream"
 	"github.com/cryptopay-go/cryptopay/webhook"
@@ -71,6 +72,9 @@ func (c commands) deliveries() *cli.Command {
 					return err
 				}
 				id := s.cmd.Args().First()
+				if err := s.begins(ctx, audit.Resend, storage.Tenant(tenant), id); err != nil {
+					return err
+				}
 				ok, err := s.App.Webhooks.Replay(ctx, tenant, id)
 				if err != nil {
 					return err
@@ -92,7 +96,7 @@ func (c commands) events() *cli.Command {
 			&cli.StringFlag{Name: "consumer", Usage: "name of the consumer (required)"},
 		}
 	}
-	decide := func(name, usage, done string, do func(ctx context.Context, e *stream.Service, p storage.Partition, consumer, object string) (int, error)) *cli.Command {
+	decide := func(name, kind, usage, done string, do func(ctx context.Context, e *stream.Service, p storage.Partition, consumer, object string) (int, error)) *cli.Command {
 		return c.leaf(leaf{
 			name: name, usage: usage, args: []string{"OBJECT"}, flags: flags(), writes: true,
 			do: func(ctx context.Context, s *session) error {
@@ -105,6 +109,13 @@ func (c commands) events() *cli.Command {
 					return err
 				}
 				object := s.cmd.Args().First()
+				if dead, err := s.App.Events.Dead(ctx, storage.Partition(p), consumer, 0, 1); err != nil {
+					return err
+				} else if len(dead) > 0 { // of a stream that there is
+					if err := s.begins(ctx, kind, storage.Partition(p), consumer+" "+object); err != nil {
+						return err
+					}
+				}
 				n, err := do(ctx, s.App.Events, storage.Partition(p), consumer, object)
 				if n > 0 {
 					tenant, _ := strings.CutPrefix(p, string(storage.Tenant("")))
@@ -160,11 +171,11 @@ func (c commands) events() *cli.Command {
 				return errors.Join(s.list(out), unread.With(nil))
 			},
 		}),
-		decide("retry", "Have the dead letters of an object handled again, in their order. This program must have the consumer.", "handled",
+		decide("retry", audit.RetryEvents, "Have the dead letters of an object handled again, in their order. This program must have the consumer.", "handled",
 			func(ctx context.Context, e *stream.Service, p storage.Partition, consumer, object string) (int, error) {
 				return e.Retry(ctx, p, consumer, object)
 			}),
-		decide("discard", "Forget the dead letters of an object: the consumer never handles those events.", "discarded",
+		decide("discard", audit.DropEvents, "Forget the dead letters of an object: the consumer never handles those events.", "discarded",
 			func(ctx context.Context, e *stream.Service, p storage.Partition, consumer, object string) (int, error) {
 				return e.Discard(ctx, p, consumer, object)
 			}),

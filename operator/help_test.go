@@ -316,6 +316,8 @@ func TestDeliveries(t *testing.T) {
 	pending := parsed[list](d, "deliveries", "list", "-tenant", "shop", "-status", "pending")
 	require.Len(t, pending, 1)
 	require.Equal(t, id, pending[0]["id"])
+	log := parsed[list](d, "audit", "-tenant", "shop")
+	require.Equal(t, []any{"resend_webhook", id, "ann"}, []any{log[0]["kind"], log[0]["object"], log[0]["by"]})
 	d.deaf = false
 	d.mine(1)
 	rows, err := d.app.Webhooks.List(t.Context(), "shop", webhook.StatusDelivered, 10, 0)
@@ -370,7 +372,8 @@ func TestDeadLetters(t *testing.T) {
 		require.Equal(t, "network/ETH", letter["stream"])
 		d.because(false, "events", "discard", "-stream", "network/ETH", "-consumer", "crm", letter["object"].(string))
 	}
-	require.Empty(t, parsed[list](d, "events", "list"))
+	d.mine(5)
+	require.Empty(t, parsed[list](d, "events", "list"), "what was discarded made no other letter")
 }
 
 // TestEveryCommandSaysWhatItDoes: each has a help text, and opens nothing to show it.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
+	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -153,6 +154,22 @@ func (s *session) did(ctx context.Context, tenant, object string) {
 	s.App.Config().Log.LogAttrs(ctx, slog.LevelWarn, "operator_commanded",
 		slog.String("command", s.cmd.FullName()), slog.String("by", s.call.By), slog.String("reason", s.call.Reason),
 		slog.String("tenant", tenant), slog.String("object", object))
+}
+
+// begins records in the audit log of a partition what a command is about to do, and tells the
+// host of it. What is refused afterwards stays recorded as well. Of dead letters it does not
+// tell: whoever discards them would make another of a consumer that fails at everything.
+func (s *session) begins(ctx context.Context, kind string, p storage.Partition, object string) error {
+	cfg := s.App.Config()
+	tenant, ok := strings.CutPrefix(string(p), string(storage.Tenant("")))
+	if !ok {
+		tenant = ""
+	}
+	tell := kind != audit.RetryEvents && kind != audit.DropEvents
+	return storage.Decide(ctx, cfg.Store, func(ctx context.Context) (storage.Change, error) {
+		c := storage.Change{ID: cfg.NewID(), Partition: p}
+		return c, s.App.Audit(ctx, &c, audit.Act{Kind: kind, By: s.call.By, Reason: s.call.Reason, Tenant: tenant, Object: object, Tell: tell})
+	})
 }
 
 // group has subcommands, and shows them.

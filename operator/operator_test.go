@@ -21,6 +21,7 @@ import (
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
@@ -524,6 +525,35 @@ func TestAudit(t *testing.T) {
 		_, _, err := d.run(append([]string{"audit"}, wrong...)...)
 		require.Error(t, err, wrong)
 	}
+	require.Contains(t, d.ok("verify"), "true")
+}
+
+// What a command does in many steps is in the log of what it concerns, with who and why, and the
+// host hears of it. A tenant, a webhook or an object that there is not leaves nothing in a log
+// that nobody would look for.
+func TestAudit_CommandsOfManySteps(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	log := func(of ...string) (out []string) {
+		for _, e := range parsed[list](d, append([]string{"audit"}, of...)...) {
+			out = append(out, fmt.Sprint(e["kind"], " ", e["object"], " ", e["by"], " ", e["reason"]))
+		}
+		return out
+	}
+	d.because(false, "tenants", "create", "-id", "kiosk", "-name", "Kiosk")
+	d.because(false, "reseal")
+	require.Equal(t, []string{"create_tenant kiosk ann ticket 42", "reseal  ann ticket 42"}, log())
+	d.because(false, "recount", "kiosk")
+	_, _, err := d.run("recount", "nobody", "-reason", "x")
+	require.Error(t, err)
+	_, _, err = d.run("events", "discard", "-stream", "tenant/nobody", "-consumer", "crm", "object", "-reason", "x")
+	require.ErrorContains(t, err, "no such dead letter")
+	require.Equal(t, []string{"recount kiosk ann ticket 42"}, log("-tenant", "kiosk"))
+	told, err := d.app.Config().Store.Count(t.Context(), storage.Query{Table: storage.Events.Table, Where: []storage.Cond{
+		{Column: "kind", Op: storage.Eq, Value: outgoing.Operated{}.EventKind()},
+	}})
+	require.NoError(t, err)
+	require.EqualValues(t, 3, told)
 	require.Contains(t, d.ok("verify"), "true")
 }
 

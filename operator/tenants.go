@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
+	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet"
@@ -142,6 +144,9 @@ func createTenant(ctx context.Context, s *session) error {
 	if s.cmd.IsSet("fee-paid-by-user") {
 		by := s.cmd.Bool("fee-paid-by-user")
 		n.FeePaidByUser = &by
+	}
+	if err := s.begins(ctx, audit.CreateTenant, storage.System, cmp.Or(n.ID, name)); err != nil {
+		return err
 	}
 	t, err := s.App.Wallets.CreateTenant(ctx, n)
 	if err != nil {

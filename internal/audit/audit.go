@@ -50,6 +50,15 @@ const (
 	DeleteApp = "delete_application"
 	CreateKey = "create_api_key"
 	DeleteKey = "delete_api_key"
+
+	// What the operator's command does in many Changes, or in none of ours: it is recorded
+	// before it begins.
+	CreateTenant = "create_tenant"
+	Recount      = "recount"
+	Reseal       = "reseal"
+	Resend       = "resend_webhook"
+	RetryEvents  = "retry_events"
+	DropEvents   = "discard_events"
 )
 
 // Record adds an Act to the Change that does it.

@@ -1,20 +1,20 @@
 package policy
 
 import (
+	"time"
+
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
-// DefaultAmount is the most that goes out at once without an approval where a host sets no
-// rules, in USD.
-const DefaultAmount = 100_000
-
-// Default is the policy of hosts that set no rules: a payout above DefaultAmount waits for one
-// approval. It bounds no sum of a day: payouts of one tenant that are counted wait for each
-// other, which is a host's choice.
+// Default is the policy of hosts that set no rules. A payout above 100,000 USD waits for one
+// approval, by the rule default-amount, and so does each with which more than 500,000 USD
+// would go out in 24 hours, by the rule default-day.
 func Default() Policy {
-	return Policy{Rules: []Rule{{
-		Name: "default-amount", Of: KindAmount, Over: decimal.New(DefaultAmount, 0), Then: Review, Needs: []withdrawal.Need{{Count: 1}},
-	}}}
+	one := []withdrawal.Need{{Count: 1}}
+	return Policy{Rules: []Rule{
+		{Name: "default-amount", Of: KindAmount, Over: decimal.New(100_000, 0), Then: Review, Needs: one},
+		{Name: "default-day", Of: KindSum, Over: decimal.New(500_000, 0), Per: Duration(24 * time.Hour), Then: Review, Needs: one},
+	}}
 }

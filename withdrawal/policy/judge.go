@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,12 +55,67 @@ func (s *Service) Judge(ctx context.Context, w *withdrawal.Withdrawal, now time.
 	if err := j.read(ctx); err != nil {
 		return withdrawal.Judgement{}, err
 	}
-	for _, r := range j.rules {
-		if err := j.rule(r); err != nil {
-			return withdrawal.Judgement{}, err
+	if !slices.ContainsFunc(j.rules, (*Rule).windows) {
+		return j.judgement(nil), nil
+	}
+	return j.counted(ctx)
+}
+
+// counted judges by what went out before. Payouts of one Work are judged in their order, each
+// as if those before it that may go had gone out: so all of them are counted in one Commit. Where
+// one of these does not go out in that Commit, those after it conflict and are judged again.
+func (j *judging) counted(ctx context.Context) (withdrawal.Judgement, error) {
+	type answer struct {
+		judgement withdrawal.Judgement
+		err       error
+	}
+	a := storage.Together(ctx, "policy/"+j.w.Tenant, j, func(ctx context.Context, all []*judging) []answer {
+		out := make([]answer, len(all))
+		uses, err := j.s.usesOf(ctx, all)
+		for i, one := range all {
+			if out[i].err = err; err == nil {
+				out[i].judgement = one.judgement(uses)
+			}
+		}
+		return out
+	})
+	return a.judgement, a.err
+}
+
+// usesOf reads what the rules of judgements about one tenant's payouts counted, by id.
+func (s *Service) usesOf(ctx context.Context, all []*judging) (map[string]storage.Row, error) {
+	var ids []string
+	for _, j := range all {
+		for _, r := range j.rules {
+			if id := j.id(r); r.windows() && !slices.Contains(ids, id) {
+				ids = append(ids, id)
+			}
 		}
 	}
-	return j.sum(), nil
+	rows, err := s.c.Store.Rows(ctx, Uses.Table, storage.Keys(storage.Tenant(all[0].w.Tenant), ids...)...)
+	uses := make(map[string]storage.Row, len(rows))
+	for _, r := range rows {
+		uses[r.ID] = r
+	}
+	return uses, err
+}
+
+// judgement asks all rules. uses is what they counted; where the payout may go, it is then
+// among it.
+func (j *judging) judgement(uses map[string]storage.Row) withdrawal.Judgement {
+	for _, r := range j.rules {
+		j.rule(r, uses)
+	}
+	v := j.sum()
+	for _, r := range v.Count {
+		if v.Verdict != withdrawal.Allow { // those before it may not go out
+			v.Require = append(v.Require, Uses.Guard(r.ID, r.Version))
+			continue
+		}
+		r.Version++ // as its Change leaves it
+		uses[r.ID] = r
+	}
+	return v
 }
 
 // judging is one Judge.
@@ -70,8 +126,7 @@ type judging struct {
 	rules   []*Rule
 	coins   decimal.Decimal // of the payout, fees included
 	usd     decimal.Decimal // its value, where a rule asks
-	uses    map[string]storage.Row
-	listed  *Destination // nil = it is not on the list
+	listed  *Destination    // nil = it is not on the list
 	verdict withdrawal.Judgement
 
 	refused, delayed, asked []said
@@ -98,13 +153,8 @@ func (j *judging) destination() string {
 
 // read reads all that the rules need.
 func (j *judging) read(ctx context.Context) error {
-	p := storage.Tenant(j.w.Tenant)
-	var ids []string
 	var values, lists bool
 	for _, r := range j.rules {
-		if r.windows() {
-			ids = append(ids, j.id(r))
-		}
 		values = values || r.Currency == "" && (r.Of == KindAmount || r.Of == KindSum)
 		lists = lists || r.Of == KindDestination
 	}
@@ -120,18 +170,8 @@ func (j *judging) read(ctx context.Context) error {
 		}
 		j.usd = j.coins.Mul(price.Price)
 	}
-	if len(ids) > 0 {
-		rows, err := j.s.c.Store.Rows(ctx, Uses.Table, storage.Keys(p, ids...)...)
-		if err != nil {
-			return err
-		}
-		j.uses = map[string]storage.Row{}
-		for _, r := range rows {
-			j.uses[r.ID] = r
-		}
-	}
 	if lists {
-		return j.readList(ctx, p)
+		return j.readList(ctx, storage.Tenant(j.w.Tenant))
 	}
 	return nil
 }
@@ -164,17 +204,18 @@ func (j *judging) amount(r *Rule) decimal.Decimal {
 }
 
 // rule judges by one rule.
-func (j *judging) rule(r *Rule) error {
+func (j *judging) rule(r *Rule, uses map[string]storage.Row) {
 	switch r.Of {
 	case KindAmount:
 		if a := j.amount(r); a.GreaterThan(r.Over) {
 			j.says(r, fmt.Sprintf("it is %s %s, above %s", shown(a), r.unit(), r.Over))
 		}
-		return nil
+		return
 	case KindDestination:
-		return j.ruleDestination(r)
+		j.ruleDestination(r)
+		return
 	}
-	stored, used := j.uses[j.id(r)], use{}
+	stored, used := uses[j.id(r)], use{}
 	if stored.Version > 0 {
 		used = Uses.Value(stored)
 	}
@@ -188,13 +229,12 @@ func (j *judging) rule(r *Rule) error {
 	}
 	used.add(j.now, r, j.amount(r))
 	j.verdict.Count = append(j.verdict.Count, Uses.Row(j.id(r), stored.Version, time.Time{}, used))
-	return nil
 }
 
-func (j *judging) ruleDestination(r *Rule) error {
+func (j *judging) ruleDestination(r *Rule) {
 	if j.listed == nil {
 		j.says(r, "the destination is not on the list")
-		return nil
+		return
 	}
 	if from := j.listed.At.Add(time.Duration(r.Per)); from.After(j.now) {
 		j.delayed = append(j.delayed, said{r, "the destination is on the list, and may be paid from " + from.UTC().Format(time.RFC3339)})
@@ -202,7 +242,6 @@ func (j *judging) ruleDestination(r *Rule) error {
 			j.verdict.Until = from
 		}
 	}
-	return nil
 }
 
 // says notes that a rule is not content.
@@ -273,7 +312,7 @@ func (u *use) add(now time.Time, r *Rule, amount decimal.Decimal) {
 	u.Rule, u.At = r.Name, now
 	var kept []slot
 	for _, s := range u.Slots {
-		if s.To.After(now.Add(-per)) {
+		if s.To.After(now.Add(-per)) { // in a list of its own: the one before may be stored yet
 			kept = append(kept, s)
 		}
 	}
