@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay"
@@ -60,18 +59,4 @@ func TestBreak_TheHostsPolicyIsNotAskedAboutLargePayouts(t *testing.T) {
 			require.Equal(t, withdrawal.Failed, w.Status, "the host refuses this recipient")
 		})
 	}
-}
-
-// Operate.SetPolicy returns what is in force: a policy that says nothing of rules keeps those of the host.
-func TestBreak_APolicyOfColdAddressesShowsNoRules(t *testing.T) {
-	t.Parallel()
-	h := cryptopaytest.Open(t, cryptopaytest.Options{})
-	for _, dry := range []bool{true, false} {
-		v, _, err := h.App.Operate.SetPolicy(t.Context(), h.ID, 0, policy.Policy{}, cryptopay.Call{By: "ann", Reason: "cold addresses", DryRun: dry})
-		require.NoError(t, err)
-		assert.Equal(t, policy.Default().Rules, v.Rules, "dry run: %v", dry)
-	}
-	v, err := h.App.Policies.Get(t.Context(), h.ID)
-	require.NoError(t, err)
-	require.Equal(t, policy.Default().Rules, v.Rules)
 }
