@@ -134,6 +134,20 @@ func TestPolicy_TheDefaultWithoutAPrice(t *testing.T) {
 	}
 }
 
+// Operate.SetPolicy returns what is in force: a policy that says nothing of rules keeps those of the host.
+func TestPolicy_SettingOneReturnsTheRulesInForce(t *testing.T) {
+	t.Parallel()
+	h := cryptopaytest.Open(t, cryptopaytest.Options{})
+	for _, dry := range []bool{true, false} {
+		v, _, err := h.App.Operate.SetPolicy(t.Context(), h.ID, 0, policy.Policy{}, cryptopay.Call{By: "ann", Reason: "cold addresses", DryRun: dry})
+		require.NoError(t, err)
+		require.Equal(t, policy.Default().Rules, v.Rules, "dry run: %v", dry)
+	}
+	v, err := h.App.Policies.Get(t.Context(), h.ID)
+	require.NoError(t, err)
+	require.Equal(t, policy.Default().Rules, v.Rules)
+}
+
 // An App without a source of prices values nothing, so it has no default rule.
 func TestPolicy_NoDefaultWithoutRates(t *testing.T) {
 	t.Parallel()

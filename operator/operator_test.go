@@ -425,9 +425,10 @@ func TestWithdrawalsThatWait(t *testing.T) {
 	require.Equal(t, withdrawal.Failed, d.withdrawal(refused).Status)
 	for id, want := range map[string]withdrawal.Answer{approved: withdrawal.AnswerApproved, refused: withdrawal.AnswerRefused} {
 		said := d.withdrawal(id).Decisions
-		require.Len(t, said, 1)
-		require.Equal(t, []any{"ann", want, "ticket 42"}, []any{said[0].By, said[0].Answer, said[0].Reason})
-		shown := parsed[object](d, "withdrawals", "show", "-tenant", "shop", id)["decisions"].([]any)[0].(map[string]any)
+		require.Len(t, said, 2)
+		require.Equal(t, []any{"", withdrawal.AnswerAsked, "all are looked at"}, []any{said[0].By, said[0].Answer, said[0].Reason})
+		require.Equal(t, []any{"ann", want, "ticket 42"}, []any{said[1].By, said[1].Answer, said[1].Reason})
+		shown := parsed[object](d, "withdrawals", "show", "-tenant", "shop", id)["decisions"].([]any)[1].(map[string]any)
 		require.Equal(t, []any{"ann", string(want), "ticket 42"}, []any{shown["by"], shown["decision"], shown["reason"]})
 	}
 	d.mine(60)

@@ -176,7 +176,12 @@ type Config struct {
 	// Rules are the tenant's stored policy. They are asked before Policy, and count what goes
 	// out. Defaults to none.
 	Rules Rules
-	// Policy judges a withdrawal before it is handed over. Defaults to Allow.
+	// Policy judges each withdrawal before it is handed over, whatever people or the Rules have
+	// said of it. It is asked again whenever that is tried again. Refuse ends the withdrawal.
+	// AskReview has it wait until a person has approved it: an approval since Policy asked first
+	// answers it for good, an earlier one does not. Any other Verdict but Allow is as AskReview.
+	// What PayMissing made is approved already. An error has it wait, and Policy is asked again.
+	// Defaults to Allow.
 	Policy func(ctx context.Context, w Withdrawal) (Verdict, string, error)
 	// Ceilings bounds amounts. Defaults to no bounds.
 	Ceilings func(ctx context.Context, tenant, currency string) (Ceiling, error)

@@ -15,10 +15,11 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
-// Answer is what a person, or the Rules, said of a withdrawal.
+// Answer is what a person, the Rules or Config.Policy said of a withdrawal.
 type Answer string
 
-// The answers. The first two are of people, the others of the Rules.
+// The answers. The first two are of people, the others of the Rules, and AnswerAsked of
+// Config.Policy, too.
 const (
 	AnswerApproved Answer = "approved"
 	AnswerRefused  Answer = "refused"
@@ -27,15 +28,16 @@ const (
 	AnswerDelayed  Answer = "delayed" // it is asked about again later
 )
 
-// Decision is one answer: of a person by Approve or Refuse, or of the Rules.
+// Decision is one answer: of a person by Approve or Refuse, of the Rules, or of Config.Policy.
 type Decision struct {
-	By     string    `json:"by"` // the id of a credential, or a name that the host gives; "" = the Rules
+	By     string    `json:"by"` // the id of a credential, or a name that the host gives; "" = no person
 	At     time.Time `json:"at"`
 	Answer Answer    `json:"decision"`
 	Reason string    `json:"reason,omitempty"`
 	// Roles are those that a person had, as the caller of Approve said.
 	Roles []string `json:"roles,omitempty"`
-	// Rule names the rules that answered, Needs is who has to approve.
+	// Rule names the rules that answered, "" = a person or Config.Policy did. Needs is who has to
+	// approve.
 	Rule  string `json:"rule,omitempty"`
 	Needs []Need `json:"needs,omitempty"`
 	// Seal proves that the decision was made as it stands: a mandate over it and the
@@ -79,23 +81,35 @@ func (w *Withdrawal) decisions() (all string) {
 	return all
 }
 
-// asked is the newest answer of the Rules that people have to approve, nil = there is none, and
-// what was decided since then.
-func (w *Withdrawal) asked() (newest *Decision, since []Decision) {
+// newest is the newest answer that people have to approve the withdrawal, of those that f names,
+// nil = there is none, and what was decided since then.
+func (w *Withdrawal) newest(f func(d *Decision) bool) (asked *Decision, since []Decision) {
 	for n := len(w.Decisions) - 1; n >= 0; n-- {
-		if w.Decisions[n].Answer == AnswerAsked {
-			return &w.Decisions[n], w.Decisions[n+1:]
+		if d := &w.Decisions[n]; d.Answer == AnswerAsked && f(d) {
+			return d, w.Decisions[n+1:]
 		}
 	}
 	return nil, w.Decisions
 }
 
+// Who asks: the Rules, Config.Policy, or either.
+func byRules(d *Decision) bool  { return d.Rule != "" }
+func byPolicy(d *Decision) bool { return d.Rule == "" }
+func byAny(*Decision) bool      { return true }
+
+// asked is newest of the Rules.
+func (w *Withdrawal) asked() (newest *Decision, since []Decision) { return w.newest(byRules) }
+
 // ApprovalsRequired is how many people have to approve the withdrawal: as many as the Rules
-// say, 1 where Config.Policy alone asked for it, else 0.
+// say, 1 more where Config.Policy asked after them, 1 where it alone asked, else 0.
 func (w *Withdrawal) ApprovalsRequired() (all int) {
-	if asked, _ := w.asked(); asked != nil {
-		for _, n := range asked.Needs {
-			all += n.Count
+	asked, since := w.asked()
+	if asked != nil {
+		all = asked.count()
+		for i := range since {
+			if since[i].Answer == AnswerAsked {
+				all += since[i].count()
+			}
 		}
 		return all
 	}
@@ -103,6 +117,14 @@ func (w *Withdrawal) ApprovalsRequired() (all int) {
 		return 1
 	}
 	return 0
+}
+
+// count is how many people a question wants.
+func (d *Decision) count() (all int) {
+	for _, n := range d.Needs {
+		all += n.Count
+	}
+	return all
 }
 
 // stands reports whether w may go out although the Rules say j now: people have approved it
@@ -122,6 +144,21 @@ func (w *Withdrawal) stands(j *Judgement) bool {
 	return !slices.ContainsFunc(strings.Split(j.Rule, ","), func(rule string) bool { return !slices.Contains(seen, rule) })
 }
 
+// answered reports whether w may go out although Config.Policy asks for a review: a person has
+// approved it since it asked first, or it was made approved. What an earlier version noted of
+// approvals does not say that Config.Policy had asked. There one stands if no rule asked for it.
+func (w *Withdrawal) answered() bool {
+	if w.Review != ReviewApproved {
+		return false
+	}
+	mine, since := w.newest(byPolicy)
+	if mine == nil {
+		ruled, _ := w.asked()
+		return ruled == nil
+	}
+	return slices.ContainsFunc(since, func(d Decision) bool { return d.Answer == AnswerApproved })
+}
+
 // Rule names the rules that asked about the withdrawal, delayed or refused it last; "" = none
 // did.
 func (w *Withdrawal) Rule() string {
@@ -134,14 +171,20 @@ func (w *Withdrawal) Rule() string {
 }
 
 // enough reports whether the people who have approved w since the Rules asked are those whom
-// they want.
+// they want, and those since Config.Policy asked, whom it wants.
 func (w *Withdrawal) enough() bool {
-	asked, since := w.asked()
-	if asked == nil {
-		return true
+	for _, by := range []func(*Decision) bool{byRules, byPolicy} {
+		if asked, since := w.newest(by); asked != nil && !asked.content(since) {
+			return false
+		}
 	}
+	return true
+}
+
+// content reports whether a question has the approvals that it wants, in what was decided since.
+func (d *Decision) content(since []Decision) bool {
 	var seats []string // one for each approval that is needed, with its role
-	for _, n := range asked.Needs {
+	for _, n := range d.Needs {
 		for range n.Count {
 			seats = append(seats, n.Role)
 		}
@@ -176,19 +219,21 @@ func seated(seats []string, people []*Decision, taken []int, seat int, tried []b
 	return false
 }
 
-// Decided reports whether somebody has given this answer, in these roles, since the Rules asked
-// last.
+// Decided reports whether somebody has given this answer, in these roles, since the Rules or
+// Config.Policy asked last.
 func (w *Withdrawal) Decided(by string, a Answer, roles ...string) bool {
-	_, since := w.asked()
+	_, since := w.newest(byAny)
 	return slices.ContainsFunc(since, func(d Decision) bool {
 		return person.Same(d.By, by) && d.Answer == a && !slices.ContainsFunc(roles, func(r string) bool { return !slices.Contains(d.Roles, r) })
 	})
 }
 
 // Approve says that a withdrawal may go out. It goes once as many people have approved it as
-// the Rules want, or this one where they want none. An approval counts for what the Rules have
-// asked: if others of them ask when it is handed over, people approve it anew, and what they
-// refuse or delay then is refused or waits. A Hold stays in force. by names the person or
+// the Rules want, and one since Config.Policy asked, where it does. An approval counts for what
+// was asked before it: if other rules ask when it is handed over, or Config.Policy does for the
+// first time, people approve it anew, and what they refuse or delay then is refused or waits.
+// One that nobody has asked for is kept, has the withdrawal handed over at once, and answers
+// nothing that is asked then. A Hold stays in force. by names the person or
 // credential that decides, and is kept with the reason, which may be "". Names that differ only
 // in case and in spaces around them are one person, who counts once. The roles are what the
 // caller knows that person to have: an approval without a role that is needed is kept and does
@@ -209,9 +254,14 @@ func (s *Service) Approve(ctx context.Context, tenant, id, by, reason string, ro
 		if !m.w.enough() {
 			return nil // others have to approve it, too
 		}
-		m.w.Review = ReviewApproved
-		if err := s.approve(&m.w); err != nil || m.w.Frozen {
-			return err
+		if m.w.Review != ReviewNone { // else nobody has asked, so nothing proves that it may go out
+			m.w.Review = ReviewApproved
+			if err := s.approve(&m.w); err != nil {
+				return err
+			}
+		}
+		if m.w.Frozen {
+			return nil
 		}
 		m.w.Reason = ""
 		m.wait("", m.now)
@@ -247,7 +297,14 @@ func (s *Service) ruled(m *move, a Answer, j *Judgement) error {
 	if n > 0 && m.w.Decisions[n-1].Answer == a && m.w.Decisions[n-1].Rule == j.Rule {
 		return nil
 	}
-	m.w.Decisions = append(m.w.Decisions[:n:n], Decision{At: m.now, Answer: a, Reason: j.Reason, Rule: j.Rule, Needs: j.Needs})
+	return s.note(m, Decision{Answer: a, Reason: j.Reason, Rule: j.Rule, Needs: j.Needs})
+}
+
+// note adds a decision, and seals it.
+func (s *Service) note(m *move, d Decision) error {
+	d.At = m.now
+	n := len(m.w.Decisions)
+	m.w.Decisions = append(m.w.Decisions[:n:n], d)
 	m.touch()
 	return s.sealDecision(&m.w, n)
 }
@@ -306,10 +363,7 @@ func (s *Service) answer(ctx context.Context, tenant, id string, d Decision, fir
 // decideBy notes a decision, seals it and tells of it.
 func (s *Service) decideBy(m *move, d Decision) error {
 	d.At = m.now
-	n := len(m.w.Decisions)
-	m.w.Decisions = append(m.w.Decisions[:n:n], d)
-	m.touch()
-	if err := s.sealDecision(&m.w, n); err != nil {
+	if err := s.note(m, d); err != nil {
 		return err
 	}
 	kind := audit.Approve

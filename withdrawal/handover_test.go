@@ -437,7 +437,7 @@ func TestOperators(t *testing.T) {
 	_, err = w.Release(w.ctx, tenant, v.ID, "ann", "")
 	require.NoError(t, err)
 	w.step()
-	require.Len(t, w.payouts.intents, 1, "approved: policy is not asked again")
+	require.Len(t, w.payouts.intents, 1, "approved: what policy asks again is answered")
 
 	var state *withdrawal.StateError
 	_, err = w.Hold(w.ctx, tenant, v.ID, "ann", "too late")

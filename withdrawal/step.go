@@ -14,7 +14,7 @@ import (
 
 // Reasons that an open withdrawal shows for waiting, beside the payout side's.
 const (
-	WaitingReview = "review" // of Approve or Refuse
+	WaitingReview = "review" // Config.Policy wants a person to approve it
 	// WaitingApproval: the Rules want people to approve it. WaitingDelayed: they are asked
 	// again at a time that they named.
 	WaitingApproval = "approval"
@@ -174,7 +174,7 @@ func (s *Service) prepare(ctx context.Context, m *move, until time.Time) (failur
 			return failure, err
 		}
 	}
-	if m.w.Stage == Kept && m.w.Review != ReviewApproved {
+	if m.w.Stage == Kept {
 		goOn, failure, err := s.judge(ctx, m)
 		if !goOn || err != nil {
 			return failure, err
@@ -259,13 +259,13 @@ func (s *Service) rule(ctx context.Context, m *move) (goOn bool, failure, err er
 
 // awaited is the reason to wait of a withdrawal that people have to decide about.
 func (w *Withdrawal) awaited() string {
-	if asked, _ := w.asked(); asked != nil {
+	if asked, _ := w.newest(byAny); asked != nil && byRules(asked) {
 		return WaitingApproval
 	}
 	return WaitingReview
 }
 
-// judge asks the policy.
+// judge asks the policy, also of what people have approved.
 func (s *Service) judge(ctx context.Context, m *move) (goOn bool, failure, err error) {
 	verdict, reason, failure := s.c.Policy(storage.Apart(ctx), m.w)
 	reason = strings.ReplaceAll(strings.ToValidUTF8(reason, "�"), "\x00", "�") // a text that can be stored
@@ -276,10 +276,13 @@ func (s *Service) judge(ctx context.Context, m *move) (goOn bool, failure, err e
 	case verdict == Refuse:
 		m.w.Reason = reason
 		return false, nil, m.step(onRefuse, Failed)
-	case verdict == Allow:
+	case verdict == Allow || m.w.answered():
 		return true, nil, nil
 	}
 	// Anything that is not a clear yes waits for a person.
+	if err := s.note(m, Decision{Answer: AnswerAsked, Reason: reason, Needs: []Need{{Count: 1}}}); err != nil {
+		return false, nil, err
+	}
 	m.w.Review, m.w.Reason = ReviewWanted, reason
 	m.wait(WaitingReview, never)
 	m.notice(NoticeReview, reason)

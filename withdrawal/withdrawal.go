@@ -29,9 +29,9 @@ type Review string
 
 // The reviews.
 const (
-	ReviewNone     Review = ""         // policy has not been asked yet
+	ReviewNone     Review = ""         // nobody has asked for a person yet
 	ReviewWanted   Review = "wanted"   // waits for Approve or Refuse
-	ReviewApproved Review = "approved" // by a person; policy is not asked again
+	ReviewApproved Review = "approved" // by as many people as were asked for; policy is asked again
 )
 
 // Withdrawal is one payout. Amounts are units of its currency's scale.
@@ -86,7 +86,8 @@ type Withdrawal struct {
 	// RequestedBy is who asked for it: CreateInput.By. The Mandate covers it. "" = unknown:
 	// the caller gave none, or an earlier version made the withdrawal.
 	RequestedBy string `db:"requested_by"`
-	// Decisions are what people said of it, oldest first. Each is sealed.
+	// Decisions are what people, the Rules and Config.Policy said of it, oldest first. Each is
+	// sealed.
 	Decisions []Decision `db:"decisions,json"`
 
 	CreatedAt   time.Time `db:"created_at"`

@@ -39,7 +39,9 @@ func newTown(t testing.TB, network chain.Network, nodes int, change ...func(*sev
 	r, err := chain.NewRegistry([]chain.NetworkInfo{
 		{Code: "ETH", Family: chain.AccountFamily, AddressType: "EVM", ChainID: 1, Gas: "ETH"},
 		{Code: "BTC", Family: chain.UTXOFamily, Gas: "BTC"},
+		{Code: "TRX", Family: chain.AccountFamily, AddressType: "TRX", Gas: "TRX"},
 	}, []chain.Currency{
+		{Code: "TRX", Network: "TRX", Token: "TRX", Decimals: 6, Scale: 6, Confirmations: 2},
 		{Code: "ETH", Network: "ETH", Token: "ETH", Decimals: 18, Scale: 8, Confirmations: 2},
 		{Code: "USDTERC20", Network: "ETH", Token: "USDT", Contract: "contractusdt", Decimals: 6, Scale: 6, Confirmations: 2},
 		{Code: "BTC", Network: "BTC", Token: "BTC", Decimals: 8, Scale: 8, Confirmations: 2},
@@ -343,9 +345,9 @@ func (n *town) signed(t testing.TB) (chain.Unsigned, chain.Signed, chain.Address
 	require.NoError(t, err)
 	to, err := chaintest.Secp256k1Account(n.client, "receiver")
 	require.NoError(t, err)
-	_, err = n.Fund(from.Address, "ETH", decimal.NewFromInt(5))
+	_, err = n.Fund(from.Address, string(n.Network()), decimal.NewFromInt(5))
 	require.NoError(t, err)
-	in := chain.Intent{ID: "i", Purpose: chain.ForWithdrawal, Network: "ETH", Currency: "ETH", From: from.Address, To: to.Address, Amount: 1e8}
+	in := chain.Intent{ID: "i", Purpose: chain.ForWithdrawal, Network: n.Network(), Currency: string(n.Network()), From: from.Address, To: to.Address, Amount: 1e6}
 	fee, err := n.client.EstimateFee(t.Context(), in)
 	require.NoError(t, err)
 	u, err := n.client.Build(t.Context(), chain.Order{Intent: in, Fee: fee, Attempt: 1})
@@ -413,6 +415,84 @@ func (d *dear) Status(ctx context.Context, attempts ...chain.Attempt) ([]chain.S
 		out[0].Cost, out[0].Shortfall = out[0].Cost+d.more, d.short
 	}
 	return out, err
+}
+
+// pruned is a node without an index of transactions: what it was told of the cost is all that it
+// can say.
+type pruned struct{ both }
+
+// both is what the simulated client is.
+type both interface {
+	chain.Client
+	chain.Noncer
+}
+
+func (p pruned) Status(ctx context.Context, attempts ...chain.Attempt) ([]chain.Status, error) {
+	out, err := p.both.Status(ctx, attempts...)
+	for i := range out {
+		if out[i].State == chain.Included {
+			out[i].Cost = attempts[i].MaxCost
+		}
+	}
+	return out, err
+}
+
+// Restoring a store asks what a transaction has cost of which it knows nothing. A pruned node
+// cannot say, and contradicts nobody who can: the cost is theirs, whoever is asked first. It does
+// not settle which of two nodes is right that say different costs.
+func TestANodeThatCannotSayACostContradictsNobody(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		agree  int
+		pruned []int
+		liar   int // says a higher cost, -1 = nobody does
+		known  bool
+	}{
+		"the first of two":          {2, []int{0}, -1, true},
+		"the second of two":         {2, []int{1}, -1, true},
+		"two of three":              {3, []int{0, 1}, -1, true},
+		"others contradict":         {3, []int{0}, 2, false},
+		"they contradict before it": {3, []int{2}, 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newTown(t, "ETH", c.agree, func(cfg *several.Config) {
+				cfg.Agree = c.agree
+				for _, i := range c.pruned {
+					cfg.Nodes[i].Client = pruned{cfg.Nodes[i].Client.(both)}
+				}
+				if c.liar >= 0 {
+					cfg.Nodes[c.liar].Client = &dear{Client: cfg.Nodes[c.liar].Client, Noncer: cfg.Nodes[c.liar].Client.(chain.Noncer), more: 1}
+				}
+			})
+			u, s, _ := n.signed(t)
+			require.NoError(t, n.client.Broadcast(t.Context(), proof.NewStored("ETH", s.Tx, s.Raw)))
+			n.Mine(3)
+			all, err := n.client.Status(t.Context(), chain.Attempt{Tx: s.Tx, Spends: u.Spends})
+			require.NoError(t, err)
+			if !c.known {
+				require.Equal(t, chain.Status{State: chain.Unknown}, all[0])
+				require.Contains(t, n.log.String(), "nodes_disagree")
+				return
+			}
+			require.Equal(t, chain.Included, all[0].State)
+			require.Positive(t, all[0].Cost)
+			require.NotContains(t, n.log.String(), "nodes_disagree")
+		})
+	}
+}
+
+// A transfer on Tron may be free, so a node that says that it cost nothing says so.
+func TestOnTronNoCostIsACost(t *testing.T) {
+	t.Parallel()
+	n := newTown(t, "TRX", 2, func(c *several.Config) { c.Nodes[1].Client = pruned{c.Nodes[1].Client.(both)} })
+	u, s, _ := n.signed(t)
+	require.NoError(t, n.client.Broadcast(t.Context(), proof.NewStored("TRX", s.Tx, s.Raw)))
+	n.Mine(3)
+	all, err := n.client.Status(t.Context(), chain.Attempt{Tx: s.Tx, Raw: s.Raw, Spends: u.Spends})
+	require.NoError(t, err)
+	require.Equal(t, chain.Status{State: chain.Unknown}, all[0])
+	require.Contains(t, n.log.String(), "nodes_disagree")
 }
 
 // TestR07_AnAttemptThatNodesDisagreeOnHoldsUpNoOther: it alone is Unknown.

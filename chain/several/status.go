@@ -10,8 +10,9 @@ import (
 // the same block and outcome; that it is final where all of those say so, with
 // the fewest confirmations of theirs. What too few tell is Pending where every
 // node that answered has at least heard of it, and else Unknown, which proves
-// nothing. Where too few agree, and two tell of one block and contradict each
-// other about what it did, that attempt alone is Unknown; who they are is logged.
+// nothing. A node that cannot say what an attempt cost agrees with one that can, and
+// the cost is the other's. Where too few agree, and two tell of one block and contradict
+// each other about what it did, that attempt alone is Unknown; who they are is logged.
 func (c *client) Status(ctx context.Context, attempts ...chain.Attempt) ([]chain.Status, error) {
 	var answers [][]chain.Status
 	var names []string
@@ -55,7 +56,7 @@ func (c *client) judge(answers [][]chain.Status) (out []chain.Status, whole, tor
 			column = append(column, a[i])
 		}
 		s, ok := c.settled(column)
-		if contradict(column) {
+		if c.contradict(column) {
 			if torn = true; !ok {
 				s = chain.Status{State: chain.Unknown}
 			}
@@ -73,8 +74,8 @@ func (c *client) settled(column []chain.Status) (chain.Status, bool) {
 		votes, told := 0, s
 		var finals int
 		for _, o := range column {
-			if s.Block.Hash != o.Block.Hash || !sameFate(s, o) {
-				continue
+			if s.Block.Hash != o.Block.Hash || !sameFate(s, o) || s.Cost != o.Cost && !c.silent(o) {
+				continue // s says the cost, or nobody who is counted with it does
 			}
 			votes++
 			told.Confirmations = min(told.Confirmations, o.Confirmations)
@@ -94,10 +95,11 @@ func (c *client) settled(column []chain.Status) (chain.Status, bool) {
 }
 
 // contradict: two nodes tell of one block, and both cannot be right.
-func contradict(column []chain.Status) bool {
+func (c *client) contradict(column []chain.Status) bool {
 	for _, x := range column {
 		for _, y := range column {
-			if x.Block.Hash != "" && x.Block.Hash == y.Block.Hash && !sameFate(x, y) {
+			same := sameFate(x, y) && (x.Cost == y.Cost || c.silent(x) || c.silent(y))
+			if x.Block.Hash != "" && x.Block.Hash == y.Block.Hash && !same {
 				return true
 			}
 		}
@@ -105,7 +107,13 @@ func contradict(column []chain.Status) bool {
 	return false
 }
 
-// sameFate reports whether two statuses say the same of what a transaction did.
+// sameFate reports whether two statuses say the same of what a transaction did. What it cost is
+// compared apart.
 func sameFate(x, y chain.Status) bool {
-	return x.State == y.State && x.Executed == y.Executed && x.Shortfall == y.Shortfall && x.Cost == y.Cost && x.By == y.By
+	return x.State == y.State && x.Executed == y.Executed && x.Shortfall == y.Shortfall && x.By == y.By
+}
+
+// silent reports whether a node cannot say what a transaction cost. On Tron one may be free.
+func (c *client) silent(s chain.Status) bool {
+	return s.State == chain.Included && s.Cost == 0 && c.Network() != "TRX"
 }

@@ -157,10 +157,17 @@ func (s *Service) read(ctx context.Context, tenant string, r *row) (Version, err
 	if err := json.Unmarshal([]byte(r.Rules), &v.Policy); err != nil {
 		return v, fmt.Errorf("%w: %w", ErrAltered, err)
 	}
-	if v.Rules == nil { // it says where cold coins go, and no rules
-		v.Rules = slices.Clone(s.c.Default.Rules)
-	}
+	v.Policy = s.inForce(v.Policy)
 	return v, nil
+}
+
+// inForce is a policy as it holds: one that says nothing of rules, such as one of cold addresses
+// alone, keeps those of Config.Default.
+func (s *Service) inForce(p Policy) Policy {
+	if p.Rules == nil {
+		p.Rules = slices.Clone(s.c.Default.Rules)
+	}
+	return p
 }
 
 // Find returns an earlier version: ErrUnknown where there is none.
@@ -178,7 +185,7 @@ func (s *Service) Find(ctx context.Context, tenant string, number int64) (Versio
 // Set makes p the policy of a tenant, from the next payout on that is handed over. version is
 // the number of the one that it replaces, as Get said; ErrVersion where it is another by now.
 // by names who sets it, reason says why; both are required and kept. What waits for approvals
-// goes on waiting for those that it was told of.
+// goes on waiting for those that it was told of. It returns what is in force then, as Get does.
 func (s *Service) Set(ctx context.Context, tenant string, version int64, p Policy, by, reason string, recorded ...Recorded) (Version, error) {
 	err := s.check(ctx, &p)
 	if err == nil {
@@ -205,7 +212,7 @@ func (s *Service) Set(ctx context.Context, tenant string, version int64, p Polic
 		if r.Seal, err = s.seal(r.terms(tenant)); err != nil {
 			return storage.Change{}, err
 		}
-		set = Version{p, r.Number, by, reason, now}
+		set = Version{s.inForce(p), r.Number, by, reason, now}
 		c := storage.Change{ID: s.c.NewID(), Partition: storage.Tenant(tenant), Put: []storage.Row{
 			Policies.Row(current, at.Version, p.due(now), r), Policies.Row(versionID(r.Number), 0, time.Time{}, r),
 		}}
@@ -214,7 +221,7 @@ func (s *Service) Set(ctx context.Context, tenant string, version int64, p Polic
 	return set, err
 }
 
-// Check is Set without effect: it returns the policy with its defaults, under the next number.
+// Check is Set without effect: it returns what would be in force, under the next number.
 func (s *Service) Check(ctx context.Context, tenant string, version int64, p Policy) (Version, error) {
 	if err := s.check(ctx, &p); err != nil {
 		return Version{}, err
@@ -223,7 +230,7 @@ func (s *Service) Check(ctx context.Context, tenant string, version int64, p Pol
 	if err == nil && before.Number != version {
 		err = ErrVersion
 	}
-	return Version{Policy: p, Number: version + 1}, err
+	return Version{Policy: s.inForce(p), Number: version + 1}, err
 }
 
 // Altered says why a row of Policies or Destinations is not what somebody with the host's key set,
