@@ -239,8 +239,9 @@ type (
 	// ManyBalancer reads many balances at once, each as Balancer does.
 	ManyBalancer interface {
 		// Balances reads what each address holds of a currency at the head, in the order
-		// asked, exactly, in whole coins. nil: a token does not say. It takes about one call
-		// for 100 addresses.
+		// asked, exactly, in whole coins. nil: this read does not say, ask Balance. It takes
+		// about one call for 100 addresses, and never one for each. The error wraps
+		// errors.ErrUnsupported where the node cannot read many at once now.
 		Balances(ctx context.Context, currency string, list []Address) ([]*decimal.Decimal, error)
 	}
 	// Reconciler finds native coins that came without a transaction's own value, on

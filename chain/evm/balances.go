@@ -140,6 +140,32 @@ func (c *Client) eachBalance(ctx context.Context, list []common.Address, blocks 
 	return out, nil
 }
 
+// errAlone is a node that does not read many balances at once, for now.
+var errAlone = fmt.Errorf("evm: the node does not read many balances at once: %w", errors.ErrUnsupported)
+
+// manyCoins reads what addresses hold of the native coin at the head, in few calls: errAlone where
+// the node cannot do that.
+func (c *Client) manyCoins(ctx context.Context, list []common.Address) ([]*big.Int, error) {
+	if c.single.Load() > 0 {
+		c.single.Add(-1)
+		return nil, errAlone
+	}
+	out, err := c.bulkBalances(ctx, list, []any{"latest"})
+	var failed *bulkError
+	switch {
+	case errors.As(err, &failed):
+		// As in balances, but for one.
+		if _, err = c.eachBalance(ctx, list[:1], []any{"latest"}); err != nil {
+			return nil, err
+		}
+		c.single.Store(singleReads)
+		return nil, errAlone
+	case err != nil:
+		return nil, err
+	}
+	return out[0], nil
+}
+
 // stateErr makes chain.ErrNoState of a node's words for that.
 func stateErr(err error) error {
 	if stateGone(err) {

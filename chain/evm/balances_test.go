@@ -1,6 +1,7 @@
 package evm
 
 import (
+	"errors"
 	"math/big"
 	"testing"
 
@@ -147,4 +148,34 @@ func TestFP07_NodeThatCannotReadManyIsAskedForEach(t *testing.T) {
 		_, err = c.Holdings(t.Context(), at, list)
 		require.ErrorIs(t, err, chain.ErrNoState, words)
 	}
+}
+
+// Who reads many balances minds what it costs: a node that cannot do that is asked for one balance, to
+// know that it tells any, and for no more. A node that tells none fails.
+func TestBalancesAreNeverAskedForOneByOne(t *testing.T) {
+	t.Parallel()
+	f := newFake(t)
+	c := f.client()
+	list := []chain.Address{checksum(alice), checksum(bob), checksum(mallory)}
+	ask := func(currency string) (err error) {
+		_, err = c.Balances(t.Context(), currency, list)
+		return err
+	}
+	f.says("eth_getBalance", quantity(7))
+	f.refuses("eth_call", -32602, "missing value for field to")
+	for range 3 {
+		require.ErrorIs(t, ask("ETH"), errors.ErrUnsupported)
+	}
+	require.Equal(t, []int{1, 1}, []int{f.asked["eth_call"], f.asked["eth_getBalance"]}, "it is remembered for a while")
+	for range 3 {
+		require.ErrorIs(t, ask("USDTERC20"), errors.ErrUnsupported)
+	}
+	require.Equal(t, []int{2, 1}, []int{f.asked["eth_call"], f.asked["eth_getBalance"]})
+
+	c.single.Store(0)
+	f.refuses("eth_getBalance", -32000, "internal error")
+	err := ask("ETH")
+	require.ErrorIs(t, err, chain.ErrNode)
+	require.NotErrorIs(t, err, errors.ErrUnsupported)
+	require.Zero(t, c.single.Load())
 }

@@ -54,7 +54,7 @@ func (c *Client) Balance(ctx context.Context, currency string, a chain.Address) 
 	return coins(v, cur.Decimals), nil
 }
 
-// Balances implements chain.ManyBalancer.
+// Balances implements chain.ManyBalancer. It never asks for an address alone.
 func (c *Client) Balances(ctx context.Context, currency string, list []chain.Address) ([]*decimal.Decimal, error) {
 	owners := make([]common.Address, len(list))
 	var cur *chain.Currency
@@ -76,22 +76,22 @@ func (c *Client) Balances(ctx context.Context, currency string, list []chain.Add
 	}
 	out := make([]*decimal.Decimal, len(list))
 	if cur.Native() {
-		got, err := c.balances(ctx, owners, "latest")
+		got, err := c.manyCoins(ctx, owners)
 		if err != nil {
 			return nil, err
 		}
-		for i, v := range got[0] {
+		for i, v := range got {
 			d := coins(v, cur.Decimals)
 			out[i] = &d
 		}
 		return out, nil
 	}
-	all := []asked{{block: "latest"}}
+	all := []asked{{block: "latest", said: map[holder]said{}}}
 	token := common.HexToAddress(cur.Contract)
 	for _, o := range owners {
 		all[0].holders = append(all[0].holders, holder{token, o})
 	}
-	if err := c.holdings(ctx, all); err != nil {
+	if err := c.manyHeld(ctx, all, []int{0}); err != nil {
 		return nil, err
 	}
 	for i, h := range all[0].holders {

@@ -88,7 +88,6 @@ func (c *Client) holdings(ctx context.Context, lists []asked) error {
 
 // bulkHoldings fills in what reads of many tell.
 func (c *Client) bulkHoldings(ctx context.Context, lists []asked) error {
-	var calls []*transport.Call
 	var at []int
 	for i := range lists {
 		lists[i].said = make(map[holder]said, len(lists[i].holders))
@@ -99,10 +98,20 @@ func (c *Client) bulkHoldings(ctx context.Context, lists []asked) error {
 	if len(at) == 0 {
 		return nil
 	}
+	if err := c.manyHeld(ctx, lists, at); !errors.Is(err, errAlone) {
+		return err
+	}
+	return nil
+}
+
+// manyHeld fills in what reads of many tell of some lists: errAlone where the node cannot do that
+// for all of them.
+func (c *Client) manyHeld(ctx context.Context, lists []asked, at []int) error {
 	if c.singleToken.Load() > 0 {
 		c.singleToken.Add(-1)
-		return nil
+		return errAlone
 	}
+	var calls []*transport.Call
 	for _, i := range at {
 		for part := range slices.Chunk(lists[i].holders, bulkTokens) {
 			calls = append(calls, holdingsCall(part, lists[i].block))
@@ -111,6 +120,7 @@ func (c *Client) bulkHoldings(ctx context.Context, lists []asked) error {
 	if err := c.node.Do(ctx, calls...); err != nil {
 		return err
 	}
+	var alone error
 	for _, i := range at {
 		for part := range slices.Chunk(lists[i].holders, bulkTokens) {
 			var limited *chain.LimitedError
@@ -123,11 +133,12 @@ func (c *Client) bulkHoldings(ctx context.Context, lists []asked) error {
 				}
 			case !holdingsAnswer(k, part, lists[i].said):
 				c.singleToken.Store(singleReads)
+				alone = errAlone
 			}
 			calls = calls[1:]
 		}
 	}
-	return nil
+	return alone
 }
 
 func holdingsCall(list []holder, block any) *transport.Call {

@@ -37,7 +37,7 @@ type Config struct {
 	Every time.Duration
 	// Calls is how many balances each process reads on each network in a minute, at most.
 	// An address takes one for each currency of its network, and so do 100 addresses where the
-	// client is a chain.ManyBalancer. Defaults to 300, and to 60 on networks of outputs, where a
+	// client is a chain.ManyBalancer, while its node can do that. Defaults to 300, and to 60 on networks of outputs, where a
 	// balance costs a node more.
 	Calls int
 	// Notify hears of each difference that is named, and when it ends; it must not block.
@@ -70,7 +70,7 @@ type Service struct {
 	waitFinal  bool
 
 	step    sync.Mutex
-	alone   bool      // the client has said that it cannot read many balances at once
+	alone   time.Time // until then balances are read one by one: the client could not read many at once
 	rest    time.Time // when a node that takes long is asked again
 	left    int       // balances that may be read before the minute ends
 	refill  time.Time // when that was last counted
@@ -145,6 +145,8 @@ const (
 	// long is what a balance takes that is work to the node: it then rests for fifty times as
 	// long.
 	long = time.Second
+	// aloneFor is when a client that could not read many balances at once is tried again.
+	aloneFor = 10 * time.Minute
 	// first is how far back the due time of an address is set that is looked at before others.
 	first = 100 * 24 * time.Hour
 	// retry is when an address is looked at again whose coins are in flight, or that waits.
@@ -293,7 +295,7 @@ func onBranch(cur *incoming.Cursor, r *Reading) bool {
 
 // together is the client where it reads many balances at once, nil where it does not.
 func (s *Service) together() chain.ManyBalancer {
-	if b, ok := s.cfg.Client.(chain.ManyBalancer); ok && !s.alone {
+	if b, ok := s.cfg.Client.(chain.ManyBalancer); ok && !s.cfg.Now().Before(s.alone) {
 		return b
 	}
 	return nil
@@ -301,21 +303,25 @@ func (s *Service) together() chain.ManyBalancer {
 
 // readAll asks the chain what addresses hold that were claimed at a time.
 func (s *Service) readAll(ctx context.Context, cur *incoming.Cursor, list []*account, claimed time.Time) {
-	if b := s.together(); b != nil && len(list) > 0 && s.readMany(ctx, cur, list, b) {
-		return
+	if b := s.together(); b != nil && len(list) > 0 {
+		list = s.readMany(ctx, cur, list, b)
 	}
 	for _, a := range list {
-		if s.cfg.Now().Sub(claimed) >= s.cfg.Lease/2 {
+		switch {
+		case s.cfg.Now().Sub(claimed) >= s.cfg.Lease/2:
 			a.row.Due = claimed // the node is slow: the lease is for what was read
-		} else {
+		case s.left < len(s.currencies) && s.left < s.cfg.Calls:
+			a.row.Due = claimed // the rest of this minute's balances is too few
+		default:
 			s.read(ctx, cur, a)
 		}
 	}
 }
 
-// readMany asks for all at once what addresses hold in each currency. It reports whether the client
-// can.
-func (s *Service) readMany(ctx context.Context, cur *incoming.Cursor, list []*account, b chain.ManyBalancer) bool {
+// readMany asks for all at once what addresses hold in each currency. It returns those that are to
+// be read one by one: all, where the client cannot read many now, or those of which it does not say
+// a balance.
+func (s *Service) readMany(ctx context.Context, cur *incoming.Cursor, list []*account, b chain.ManyBalancer) (rest []*account) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Lease/2)
 	defer cancel()
 	now := s.cfg.Now()
@@ -323,32 +329,41 @@ func (s *Service) readMany(ctx context.Context, cur *incoming.Cursor, list []*ac
 	for i, a := range list {
 		addresses[i] = a.address
 	}
+	unsaid := map[*account]bool{}
 	for _, c := range s.currencies {
 		got, err := b.Balances(ctx, c.Code, addresses)
-		if errors.Is(err, errors.ErrUnsupported) {
-			s.alone = true
-			return false
-		}
 		s.left--
+		if errors.Is(err, errors.ErrUnsupported) {
+			s.alone = now.Add(aloneFor)
+			return list
+		}
 		if err == nil && len(got) != len(list) {
 			err = fmt.Errorf("%w: %d balances of %d addresses", chain.ErrNode, len(got), len(list))
 		}
-		for i, a := range list {
-			switch {
-			case err != nil:
+		if err != nil {
+			for _, a := range list {
 				a.bad = err
-			case got[i] == nil:
-				a.bad = fmt.Errorf("%w: %s does not say a balance", chain.ErrNode, c.Code)
-			default:
+			}
+			break
+		}
+		for i, a := range list {
+			if got[i] == nil {
+				unsaid[a] = true
+			} else {
 				a.holds(c, *got[i])
 			}
 		}
-		if err != nil {
-			break
+	}
+	var read []*account
+	for _, a := range list {
+		if a.bad == nil && unsaid[a] {
+			rest = append(rest, a)
+		} else {
+			read = append(read, a)
 		}
 	}
-	s.wasRead(ctx, cur, now, list...)
-	return true
+	s.wasRead(ctx, cur, now, read...)
+	return rest
 }
 
 // holds notes what an address holds of a currency.

@@ -109,8 +109,8 @@ var etherRemovals = []Bug{
 	},
 	{
 		ID: "FP07-each-balance", File: "chain/evm/balances.go",
-		Old:     "\tif c.single.Load() > 0 {\n",
-		New:     "\tif c.single.Load() <= 0 {\n",
+		Old:     "\tif c.single.Load() > 0 {\n\t\tc.single.Add(-1)\n\t\treturn c.eachBalance",
+		New:     "\tif c.single.Load() <= 0 {\n\t\tc.single.Add(-1)\n\t\treturn c.eachBalance",
 		What:    "every open payment costs two calls a block",
 		Package: "internal/e2e", Test: "TestFP07_AnEmptyBlockCostsThreeCallsWhileAThousandPaymentsWait",
 	},
