@@ -166,7 +166,7 @@ func TestFT07_ColdCrashAtEachStep(t *testing.T) {
 			}
 			t.Run(fmt.Sprintf("%s/%d/%s", code, (failAt+1)/2, fault), func(t *testing.T) {
 				t.Parallel()
-				onMemory(t, failAt%6 == 1, func(t *testing.T, store storage.Store) { // the fault is above the store
+				onMemory(t, failAt%7 == 1, func(t *testing.T, store storage.Store) { // the fault is above the store
 					ctx := context.WithoutCancel(t.Context())
 					f := &failing.Commits{Store: store}
 					h := earned(t, f, uint64(610+i), code)
