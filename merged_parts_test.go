@@ -12,8 +12,8 @@ import (
 	"github.com/cryptopay-go/cryptopay/webhook"
 )
 
-// Each deposit that is forwarded to the treasury is told once as deposit_merged, also a part
-// that was forwarded before it was credited.
+// A merchant gets one deposit_merged for each deposit that is forwarded to the treasury, also for
+// a part that was forwarded before it was credited.
 func TestDepositMerged_IsToldOnceOfEachPart(t *testing.T) {
 	t.Parallel()
 	for _, rest := range []bool{true, false} {

@@ -51,8 +51,8 @@ func (p *Payment) divide(received ledger.Amount) (split, error) {
 	return split{net: rest - platform, platform: platform, network: network}, err
 }
 
-// creditable are the bookings of money that can go to a wallet: else it is there, or a person
-// has dealt with it.
+// creditable are the bookings of money that can go to a wallet. Money with any other booking is in
+// a wallet already, or a person has dealt with it.
 var creditable = []Booking{Unbooked, Reversed, InSuspense}
 
 // credit posts every counted deposit that is final and stands in no account

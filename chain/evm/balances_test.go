@@ -150,8 +150,8 @@ func TestFP07_NodeThatCannotReadManyIsAskedForEach(t *testing.T) {
 	}
 }
 
-// Who reads many balances minds what it costs: a node that cannot do that is asked for one balance, to
-// know that it tells any, and for no more. A node that tells none fails.
+// Balances asks a node that cannot read many at once for one balance, to see whether the node tells
+// any, and for no more. It fails where the node tells none.
 func TestBalancesAreNeverAskedForOneByOne(t *testing.T) {
 	t.Parallel()
 	f := newFake(t)

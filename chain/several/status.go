@@ -10,8 +10,8 @@ import (
 // the same block and outcome; that it is final where all of those say so, with
 // the fewest confirmations of theirs. What too few tell is Pending where every
 // node that answered has at least heard of it, and else Unknown, which proves
-// nothing. A node that cannot say what an attempt cost agrees with one that can, and
-// the cost is the other's. Where too few agree, and two tell of one block and contradict
+// nothing. A node that cannot say what an attempt cost agrees with one that can, whose
+// cost is taken. Where too few agree, and two tell of one block and contradict
 // each other about what it did, that attempt alone is Unknown; who they are is logged.
 func (c *client) Status(ctx context.Context, attempts ...chain.Attempt) ([]chain.Status, error) {
 	var answers [][]chain.Status
@@ -75,7 +75,7 @@ func (c *client) settled(column []chain.Status) (chain.Status, bool) {
 		var finals int
 		for _, o := range column {
 			if s.Block.Hash != o.Block.Hash || !sameFate(s, o) || s.Cost != o.Cost && !c.silent(o) {
-				continue // s says the cost, or nobody who is counted with it does
+				continue
 			}
 			votes++
 			told.Confirmations = min(told.Confirmations, o.Confirmations)

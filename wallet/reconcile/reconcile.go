@@ -37,8 +37,8 @@ type Config struct {
 	Every time.Duration
 	// Calls is how many balances each process reads on each network in a minute, at most.
 	// An address takes one for each currency of its network, and so do 100 addresses where the
-	// client is a chain.ManyBalancer, while its node can do that. Defaults to 300, and to 60 on networks of outputs, where a
-	// balance costs a node more.
+	// client is a chain.ManyBalancer and its node can do that. Defaults to 300, and to 60 on
+	// networks of outputs, where a balance costs a node more.
 	Calls int
 	// Notify hears of each difference that is named, and when it ends; it must not block.
 	// Defaults to logging only.
@@ -145,7 +145,7 @@ const (
 	// long is what a balance takes that is work to the node: it then rests for fifty times as
 	// long.
 	long = time.Second
-	// aloneFor is when a client that could not read many balances at once is tried again.
+	// aloneFor is how long balances are read one by one before many at once are tried again.
 	aloneFor = 10 * time.Minute
 	// first is how far back the due time of an address is set that is looked at before others.
 	first = 100 * 24 * time.Hour

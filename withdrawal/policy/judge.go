@@ -312,7 +312,7 @@ func (u *use) add(now time.Time, r *Rule, amount decimal.Decimal) {
 	u.Rule, u.At = r.Name, now
 	var kept []slot
 	for _, s := range u.Slots {
-		if s.To.After(now.Add(-per)) { // in a list of its own: the one before may be stored yet
+		if s.To.After(now.Add(-per)) { // in a new list: a judgement of another payout may hold the old one
 			kept = append(kept, s)
 		}
 	}
