@@ -90,8 +90,10 @@ type sampler struct {
 	a       *App
 	network chain.Network
 
-	mu   sync.Mutex
-	next time.Time // when a sample is due, as far as this process knows
+	mu      sync.Mutex
+	next    time.Time // when a sample is due, as far as this process knows
+	known   Minimum   // as last read or stored: a day of samples is much to read each time
+	version int64     // of the row that known is of; 0 = of none
 }
 
 // costWorkers are the samplers of the networks on which deposits are forwarded.
@@ -114,10 +116,16 @@ func (s *sampler) step(ctx context.Context) (int, error) {
 	if now.Before(s.next) {
 		return 0, nil
 	}
-	was, row, _, err := Minimums.One(ctx, s.a.cfg.Store, storage.System, string(s.network))
+	rows, err := s.a.cfg.Store.Find(ctx, storage.Query{Table: Minimums.Table, Partition: storage.System, Where: []storage.Cond{
+		{Column: storage.ColID, Op: storage.Eq, Value: string(s.network)}, {Column: storage.ColVersion, Op: storage.Ne, Value: s.version},
+	}})
 	if err != nil {
 		return 0, err
 	}
+	for _, r := range rows { // another process has written it
+		s.known, s.version = Minimums.Value(r), r.Version
+	}
+	was, version := s.known, s.version
 	if s.next = was.At.Add(minimumEvery); now.Before(s.next) {
 		return 0, nil // another process was here
 	}
@@ -127,10 +135,14 @@ func (s *sampler) step(ctx context.Context) (int, error) {
 		return 0, nil
 	}
 	err = storage.CommitOne(ctx, s.a.cfg.Store, storage.Change{
-		ID:        "minimums/" + string(s.network) + "/" + strconv.FormatInt(row.Version, 10) + "/" + strconv.FormatInt(now.UnixMicro(), 36),
-		Partition: storage.System, Put: []storage.Row{Minimums.Row(string(s.network), row.Version, time.Time{}, m)},
+		ID:        "minimums/" + string(s.network) + "/" + strconv.FormatInt(version, 10) + "/" + strconv.FormatInt(now.UnixMicro(), 36),
+		Partition: storage.System, Put: []storage.Row{Minimums.Row(string(s.network), version, time.Time{}, m)},
 	})
-	if errors.Is(err, storage.ErrConflict) {
+	if err == nil {
+		s.known, s.version = m, version+1
+		return 1, nil
+	}
+	if s.known, s.version = (Minimum{}), 0; errors.Is(err, storage.ErrConflict) {
 		return 0, nil // another process was quicker
 	}
 	return 1, err

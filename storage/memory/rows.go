@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync/atomic"
 
@@ -26,7 +27,9 @@ type table struct {
 	rows    map[string]*rec
 	uniques []map[string]string
 	index   map[string]map[any]map[string]*rec
-	place   map[string]int // of the indexed columns in Scalars
+	place   map[string]int   // of the indexed columns in Scalars
+	most    map[string]int64 // of an indexed column of numbers, no row ever had more
+	ids     []string         // sorted; nil until a query asks for ids of a range
 }
 
 func (p *part) table(t *storage.Table) *table {
@@ -34,7 +37,7 @@ func (p *part) table(t *storage.Table) *table {
 	if d != nil {
 		return d
 	}
-	d = &table{t: t, rows: map[string]*rec{}, index: map[string]map[any]map[string]*rec{}, place: map[string]int{}}
+	d = &table{t: t, rows: map[string]*rec{}, index: map[string]map[any]map[string]*rec{}, place: map[string]int{}, most: map[string]int64{}}
 	for range t.Uniques {
 		d.uniques = append(d.uniques, map[string]string{})
 	}
@@ -60,6 +63,9 @@ func (d *table) drop(id string) {
 		return
 	}
 	delete(d.rows, id)
+	if at, ok := slices.BinarySearch(d.ids, id); ok {
+		d.ids = slices.Delete(d.ids, at, at+1)
+	}
 	for u, key := range r.keys {
 		if d.uniques[u][key] == id {
 			delete(d.uniques[u], key)
@@ -74,8 +80,13 @@ func (d *table) drop(id string) {
 }
 
 func (d *table) set(r *rec) {
+	ids := d.ids
+	d.ids = nil // the id stays: it need not be moved out and in
 	d.drop(r.ID)
-	d.rows[r.ID] = r
+	d.rows[r.ID], d.ids = r, ids
+	if at, ok := slices.BinarySearch(ids, r.ID); !ok && ids != nil {
+		d.ids = slices.Insert(ids, at, r.ID)
+	}
 	for u, key := range r.keys {
 		d.uniques[u][key] = r.ID
 	}
@@ -85,13 +96,79 @@ func (d *table) set(r *rec) {
 			byValue[v] = map[string]*rec{}
 		}
 		byValue[v][r.ID] = r
+		if n, ok := v.(int64); ok {
+			d.most[col] = max(d.most[col], n)
+		}
 	}
 }
 
-// each visits the rows that may match: through an index where one helps.
-func (d *table) each(filters []storage.Filter, visit func(*rec)) {
+// above reports whether a filter asks for more than any row has.
+func (d *table) above(f *storage.Filter) bool {
+	if f.Op != storage.Gt && f.Op != storage.Ge || d.index[f.Column] == nil {
+		return false
+	}
+	n, ok := f.Values[0].(int64)
+	most := d.most[f.Column]
+	return ok && n >= 0 && (n > most || f.Op == storage.Gt && n == most)
+}
+
+// span is the part of the sorted ids that filters by id ask for. ok is false where none does.
+func (d *table) span(filters []storage.Filter) (ids []string, ok bool) {
 	for i := range filters {
 		f := &filters[i]
+		if f.Column != storage.ColID || f.Op == storage.Ne {
+			continue
+		}
+		if !ok {
+			if d.ids == nil {
+				d.ids = slices.Sorted(maps.Keys(d.rows))
+			}
+			ids, ok = d.ids, true
+		}
+		at, found := slices.BinarySearch(ids, f.Values[0].(string))
+		after := at
+		if found {
+			after++
+		}
+		switch f.Op {
+		case storage.Gt:
+			ids = ids[after:]
+		case storage.Ge:
+			ids = ids[at:]
+		case storage.Lt:
+			ids = ids[:at]
+		case storage.Le:
+			ids = ids[:after]
+		}
+	}
+	return ids, ok
+}
+
+// count is how many rows match.
+func (d *table) count(filters []storage.Filter) (n int) {
+	if len(filters) == 1 && filters[0].Op == storage.Eq && d.index[filters[0].Column] != nil {
+		return len(d.index[filters[0].Column][hashable(filters[0].Values[0])])
+	}
+	d.each(filters, func(*rec) { n++ })
+	return n
+}
+
+// each visits the rows that match.
+func (d *table) each(filters []storage.Filter, visit func(*rec)) {
+	d.near(filters, func(r *rec) {
+		if matches(filters, &r.Stored) {
+			visit(r)
+		}
+	})
+}
+
+// near visits the rows that may match: through an index where one helps.
+func (d *table) near(filters []storage.Filter, visit func(*rec)) {
+	for i := range filters {
+		f := &filters[i]
+		if d.above(f) {
+			return
+		}
 		byValue := d.index[f.Column]
 		if f.Op != storage.Eq && f.Op != storage.In || byValue == nil && f.Column != storage.ColID {
 			continue
@@ -112,6 +189,12 @@ func (d *table) each(filters []storage.Filter, visit func(*rec)) {
 			for _, r := range byValue[v] {
 				visit(r)
 			}
+		}
+		return
+	}
+	if ids, ok := d.span(filters); ok {
+		for _, id := range ids {
+			visit(d.rows[id])
 		}
 		return
 	}
@@ -204,28 +287,20 @@ func (r *rec) row(t *storage.Table) (storage.Row, error) {
 	}, nil
 }
 
-func (s *Store) find(q storage.Query, filters []storage.Filter) []*rec {
+// among visits the table of a query in each of its partitions.
+func (s *Store) among(q storage.Query, visit func(*table)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var found []*rec
-	in := func(p *part) {
-		p.table(q.Table).each(filters, func(r *rec) {
-			if matches(filters, &r.Stored) {
-				found = append(found, r)
-			}
-		})
-	}
 	if q.Partitions == nil {
 		for _, p := range s.parts {
-			in(p)
+			visit(p.table(q.Table))
 		}
 	}
 	for _, name := range q.Partitions {
 		if p := s.part(name, false); p != nil {
-			in(p)
+			visit(p.table(q.Table))
 		}
 	}
-	return found
 }
 
 // Find implements storage.Store.
@@ -237,7 +312,10 @@ func (s *Store) Find(ctx context.Context, q storage.Query) ([]storage.Row, error
 	if err := s.tableOpen(ctx, q.Table); err != nil {
 		return nil, err
 	}
-	found := s.find(q, filters)
+	var found []*rec
+	s.among(q, func(d *table) {
+		d.each(filters, func(r *rec) { found = append(found, r) })
+	})
 	compare := q.Comparer()
 	slices.SortFunc(found, func(a, b *rec) int { return compare(&a.Stored, &b.Stored) })
 	found = found[min(q.Offset, len(found)):]
@@ -261,7 +339,9 @@ func (s *Store) Count(ctx context.Context, q storage.Query) (int64, error) {
 	if err := s.tableOpen(ctx, q.Table); err != nil {
 		return 0, err
 	}
-	return int64(len(s.find(q, filters))), nil
+	n := 0
+	s.among(q, func(d *table) { n += d.count(filters) })
+	return int64(n), nil
 }
 
 // Claim implements storage.Store.
