@@ -473,8 +473,11 @@ func (h *host) comesToRest() {
 		return out
 	}
 	before := len(all())
-	for range 60 {
-		h.clock.Advance(5 * time.Minute)
+	for range 20 {
+		h.clock.Advance(15 * time.Minute)
+		for _, c := range h.chains {
+			c.Mine(2)
+		}
 		h.mine(1)
 	}
 	after := all()
