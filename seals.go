@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/seal"
 )
@@ -50,4 +51,22 @@ func (a *App) Seal(ctx context.Context, tenant string, number int64) (s seal.Sea
 		return seal.Newest(ctx, a.cfg.Store, storage.Tenant(tenant))
 	}
 	return seal.At(ctx, a.cfg.Store, storage.Tenant(tenant), number)
+}
+
+// ProveBalance shows that the newest sealed balance of a wallet (wallet.Master of the master
+// account) in a currency stands in a seal, with all that it takes to compute the seal's hash
+// from it; ok is false where no seal has one yet. Entry.After of what it returns is that balance,
+// in units of the currency's scale, and what is held of it is part of it.
+//
+// It reads one seal and what that covers, at most seal.MaxEntries entries, however long the
+// journal is. It returns wallet.ErrNotFound, chain.ErrCurrency, and seal.ErrBroken where the journal is not what was sealed.
+func (a *App) ProveBalance(ctx context.Context, tenant, walletID, currency string) (in seal.Inclusion, ok bool, err error) {
+	if _, err := a.Scale(currency); err != nil {
+		return in, false, err
+	}
+	w, err := a.Wallets.Get(ctx, tenant, walletID)
+	if err != nil {
+		return in, false, err
+	}
+	return seal.Include(ctx, a.cfg.Store, storage.Tenant(tenant), ledger.Wallet(w.ID), ledger.Asset(currency), a.sealKeys())
 }

@@ -84,6 +84,7 @@ var endpoints = []documented{
 	{"PATCH", "/wallets/{id}/", rw + "+key", 200},
 	{"DELETE", "/wallets/{id}/", rw + "+key", 204},
 	{"GET", "/wallets/{id}/balance/", rw + "+key", 200},
+	{"GET", "/wallets/{id}/proof/", rw + "+key", 200},
 	{"POST", "/wallets/balances/", rw + "+key", 200},
 	{"POST", "/wallets/transfer-to-user/", rw + "+key", 202},
 	{"POST", "/wallets/withdraw-to-master/", rw + "+key", 202},

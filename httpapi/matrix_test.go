@@ -328,7 +328,7 @@ func TestO01_OtherTenantsObjectsDoNotExist(t *testing.T) {
 					} else {
 						body[name] = id
 					}
-					a := w.do(r.Method, place(path, nil), payload(r, body))
+					a := w.do(r.Method, place(path, nil)+w.contract.sampleQuery(r), payload(r, body))
 					require.Equal(t, http.StatusNotFound, a.Status, "%s %s with %s=%s: %s", r.Method, path, name, id, a.Raw)
 					require.NotEqual(t, http.StatusForbidden, a.Status)
 					f.requireAbsent(t, a, id)

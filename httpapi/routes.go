@@ -336,6 +336,10 @@ func (h *Handler) table() []Route {
 			Method: http.MethodGet, Path: "/wallets/{id}/balance/", Name: "getWalletBalances", Group: "Wallets", About: "Returns the balances of a wallet by its id.",
 			Policy: Policy{Access: BearerOrKey, Scopes: both, Limit: LimitAPI, Style: Classic}, Status: http.StatusOK, Errors: []Failure{notFound}, do: endpoint(h.walletBalance),
 		},
+		{
+			Method: http.MethodGet, Path: "/wallets/{id}/proof/", Name: "getWalletProof", Group: "Wallets", About: "Proves that a wallet's balance stands in a seal of the account's journal.",
+			Policy: wallets, Status: http.StatusOK, Errors: []Failure{invalidRequest, notFound}, do: endpoint(h.walletProof),
+		},
 
 		// Account: account.go
 		{

@@ -9,13 +9,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay"
+	"github.com/cryptopay-go/cryptopay/httpapi/auth"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
+	"github.com/cryptopay-go/cryptopay/withdrawal/policy"
 )
 
 // releasedPart is a payment of 25 to which 10 came that a person has released.
@@ -148,4 +151,35 @@ func TestScreening_TheOperatorsRefundStands(t *testing.T) {
 	assert.Equal(t, http.StatusConflict, a.Status, a.Raw)
 	b := w.do("POST", "/withdrawal/"+r.Withdrawal+"/cancel/", nil)
 	assert.Equal(t, http.StatusConflict, b.Status, b.Raw)
+}
+
+// Nor does a merchant's approver undo it, where a rule asks for an approval of the operator's
+// refund: his approval counts, and his refusal does not.
+func TestScreening_AnApproverDoesNotUndoTheOperatorsRefund(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited, func(s *setup) {
+		s.config = func(c *cryptopay.Config) {
+			c.Policy.Rules = []policy.Rule{{Name: "all", Of: policy.KindAmount, Over: decimal.NewFromInt(1)}}
+			c.Payments.Screen = func(context.Context, payment.Subject) (payment.Verdict, string, error) {
+				return payment.Refuse, "sanctioned", nil
+			}
+		}
+	})
+	w.fund(w.tenant)
+	made := w.ok(http.StatusCreated, "POST", "/payments/", map[string]any{"amount": "25", "currency": "USDTERC20"}).Body
+	w.transfer("USDTERC20", made["address"].(string), "25")
+	w.mine(30)
+	id := list(t, w.ok(http.StatusOK, "GET", "/suspense/?status=open", nil), "suspense")[0]["suspense_id"].(string)
+	r, _, err := w.app.Operate.PayOutSuspense(t.Context(), w.tenant, strings.ReplaceAll(id, "~", "/"), string(w.chains["ETH"].Customer("x")), "",
+		cryptopay.Call{By: "ann", Reason: "back to the sender"})
+	require.NoError(t, err)
+	w.mine(5)
+	approver := bearer(w.newToken(w.newApp(w.tenant, auth.Approver), ""))
+	require.Equal(t, "pending", w.ok(http.StatusOK, "GET", "/refunds/"+r.ID+"/", nil).Body["status"])
+	a := w.do("POST", "/withdrawal/"+r.Withdrawal+"/refuse/", map[string]any{"reason": "we want it"}, approver)
+	require.Equal(t, http.StatusConflict, a.Status, a.Raw)
+	require.Equal(t, "pending", w.ok(http.StatusOK, "GET", "/refunds/"+r.ID+"/", nil).Body["status"])
+	w.ok(http.StatusOK, "POST", "/withdrawal/"+r.Withdrawal+"/approve/", `{}`, approver)
+	w.mine(60)
+	require.Equal(t, "completed", w.ok(http.StatusOK, "GET", "/refunds/"+r.ID+"/", nil).Body["status"])
 }

@@ -2,7 +2,11 @@ package httpapi
 
 import (
 	"context"
+	"encoding/hex"
+	"errors"
+	"net/http"
 
+	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/wallet"
 )
 
@@ -203,6 +207,55 @@ func (h *Handler) lookup(ctx context.Context, c *Call, w *wallet.Wallet) (lookup
 	}
 	shown, err := h.viewBalances(balances[w.ID])
 	return lookupView{Account: viewAccount(w), Balances: shown}, err
+}
+
+type proofInput struct {
+	ID       string `path:"id" about:"The wallet's id or wallet_id."`
+	Currency string `query:"currency" rule:"required" about:"Combined code."`
+}
+
+// proofView shows that a wallet's balance stands in a seal of the account's journal.
+type proofView struct {
+	Root       string      `json:"root" about:"The seal's hash, SHA-256, in hex. Compare it with the one that the operator has published for seal_number."`
+	SealNumber int64       `json:"seal_number" about:"1, 2, 3 … of the account's seals."`
+	SealedAt   string      `json:"sealed_at" format:"date-time"`
+	Currency   string      `json:"currency"`
+	Balance    string      `json:"balance" format:"decimal" about:"The wallet's total, as sealed. The leaf has it exactly."`
+	Scale      uint8       `json:"scale" about:"Decimal places of the units in the leaf."`
+	Leaf       string      `json:"leaf" about:"The sealed movement with the balance after it, in hex."`
+	Path       []proofStep `json:"path" about:"h = SHA-256(leaf); then, for each step, h = SHA-256(before, h, after). The last h is root."`
+}
+
+// proofStep is what is hashed before and behind the hash so far.
+type proofStep struct {
+	Before string `json:"before" about:"Hex."`
+	After  string `json:"after" about:"Hex."`
+}
+
+func (h *Handler) walletProof(ctx context.Context, c *Call, in proofInput) (proofView, error) {
+	scale, err := h.app.Scale(in.Currency) // also of one that is no longer listed: it may be in the balances
+	if errors.Is(err, chain.ErrCurrency) {
+		err = bad("currency", "is not supported")
+	}
+	if err != nil {
+		return proofView{}, err
+	}
+	w, err := h.subAccount(ctx, c, in.ID)
+	if err != nil {
+		return proofView{}, err
+	}
+	p, ok, err := h.app.ProveBalance(ctx, c.Tenant(), w.ID, in.Currency)
+	if err == nil && !ok {
+		err = fail(http.StatusNotFound, "not_found", "No seal has a balance of this wallet in this currency yet. A new balance is in the next seal.", nil)
+	}
+	if err != nil {
+		return proofView{}, err
+	}
+	return proofView{
+		Root: hex.EncodeToString(p.Seal.Hash), SealNumber: p.Seal.Number, SealedAt: stamp(p.Seal.At),
+		Currency: in.Currency, Balance: crypto(p.Entry.After, scale), Scale: scale, Leaf: hex.EncodeToString(p.Leaf),
+		Path: []proofStep{{Before: hex.EncodeToString(p.Before), After: hex.EncodeToString(p.After)}},
+	}, nil
 }
 
 type transferInput struct {

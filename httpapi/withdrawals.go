@@ -191,8 +191,8 @@ func (h *Handler) withdrawalStatus(ctx context.Context, c *Call, in withdrawalID
 
 func (h *Handler) cancelWithdrawal(ctx context.Context, c *Call, in withdrawalPath) (withdrawalView, error) {
 	w, err := h.app.Withdrawals.Get(ctx, c.Tenant(), in.ID)
-	if id, ok := refund.OfWithdrawal(&w); err == nil && ok {
-		err = h.mayCancel(ctx, c.Tenant(), id)
+	if err == nil {
+		err = h.mayEnd(ctx, c.Tenant(), &w)
 	}
 	if err != nil {
 		return withdrawalView{}, err
@@ -219,6 +219,15 @@ func (h *Handler) refuseWithdrawal(ctx context.Context, c *Call, in refuseInput)
 	return h.decide(ctx, c, in.ID, withdrawal.AnswerRefused, in.Reason)
 }
 
+// mayEnd is mayCancel of the refund whose withdrawal w is; others may be ended.
+func (h *Handler) mayEnd(ctx context.Context, tenant string, w *withdrawal.Withdrawal) error {
+	id, ok := refund.OfWithdrawal(w)
+	if !ok {
+		return nil
+	}
+	return h.mayCancel(ctx, tenant, id)
+}
+
 // decide gives a caller's answer to the policy's question: a merchant's approver does not
 // decide before the policy has asked.
 func (h *Handler) decide(ctx context.Context, c *Call, id string, a withdrawal.Answer, reason string) (withdrawalView, error) {
@@ -236,6 +245,9 @@ func (h *Handler) decide(ctx context.Context, c *Call, id string, a withdrawal.A
 		}
 		w, err = h.app.Withdrawals.Approve(ctx, c.Tenant(), id, by, reason, roles...)
 	default:
+		if err = h.mayEnd(ctx, c.Tenant(), &w); err != nil {
+			return withdrawalView{}, err
+		}
 		w, err = h.app.Withdrawals.Refuse(ctx, c.Tenant(), id, by, reason)
 	}
 	return h.viewWithdrawal(&w), err

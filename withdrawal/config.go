@@ -180,8 +180,11 @@ type Config struct {
 	// said of it. It is asked again whenever that is tried again. Refuse ends the withdrawal.
 	// AskReview has it wait until a person has approved it: an approval since Policy asked first
 	// answers it for good, an earlier one does not. Any other Verdict but Allow is as AskReview.
-	// What PayMissing made is approved already. An error has it wait, and Policy is asked again.
-	// Defaults to Allow.
+	// What PayMissing made is approved already. Once the payout side was asked to take the
+	// withdrawal and did not, as coins were short, Refuse alone counts. An error or a panic has it
+	// wait, and so does a call that does not end in 3 seconds, or 0.1 seconds for a minute after one
+	// did not: Policy is asked again, or its late answer is taken. Calls may run at the same time;
+	// their context ends after 30 seconds. A reason is cut at 1,000 characters. Defaults to Allow.
 	Policy func(ctx context.Context, w Withdrawal) (Verdict, string, error)
 	// Ceilings bounds amounts. Defaults to no bounds.
 	Ceilings func(ctx context.Context, tenant, currency string) (Ceiling, error)
@@ -237,6 +240,7 @@ type Service struct {
 	inFlight storage.InFlight
 	unread   storage.Unreadable
 	acting   sync.Map // by tenant, what acts of people hold: see act
+	hooks    hookCalls
 }
 
 // New checks the Config and makes a Service. It does no I/O.
@@ -266,9 +270,6 @@ func setDefaults(c *Config) {
 	}
 	if c.Own == nil {
 		c.Own = func(context.Context, chain.Network, chain.Address) (string, bool, error) { return "", false, nil }
-	}
-	if c.Policy == nil {
-		c.Policy = func(context.Context, Withdrawal) (Verdict, string, error) { return Allow, "", nil }
 	}
 	if c.Ceilings == nil {
 		c.Ceilings = func(context.Context, string, string) (Ceiling, error) { return Ceiling{}, nil }

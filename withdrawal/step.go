@@ -97,6 +97,7 @@ func (s *Service) handOver(ctx context.Context, tenant, id string, until time.Ti
 		policy, err = s.prepare(ctx, m, until)
 		return err
 	})
+	s.hooks.forget(tenant, id)
 	if err != nil {
 		return err
 	}
@@ -167,6 +168,12 @@ func (s *Service) prepare(ctx context.Context, m *move, until time.Time) (failur
 	}
 	if s.now().After(until) {
 		return nil, errLate
+	}
+	if m.w.Stage == Handing { // tried before, and not known to be taken
+		goOn, failure, err := s.judgeAgain(ctx, m)
+		if !goOn || err != nil {
+			return failure, err
+		}
 	}
 	if m.w.Stage == Kept && s.c.Rules != nil {
 		goOn, failure, err := s.rule(ctx, m)
@@ -267,8 +274,7 @@ func (w *Withdrawal) awaited() string {
 
 // judge asks the policy, also of what people have approved.
 func (s *Service) judge(ctx context.Context, m *move) (goOn bool, failure, err error) {
-	verdict, reason, failure := s.c.Policy(storage.Apart(ctx), m.w)
-	reason = strings.ReplaceAll(strings.ToValidUTF8(reason, "�"), "\x00", "�") // a text that can be stored
+	verdict, reason, failure := s.askPolicy(ctx, &m.w)
 	switch {
 	case failure != nil:
 		m.wait(WaitingPolicy, m.now.Add(s.c.RetryDelay))
@@ -287,6 +293,30 @@ func (s *Service) judge(ctx context.Context, m *move) (goOn bool, failure, err e
 	m.wait(WaitingReview, never)
 	m.notice(NoticeReview, reason)
 	return false, nil, nil
+}
+
+// judgeAgain asks the policy about a withdrawal that was tried before, which may have been long ago.
+// A refusal ends it where the payout side does not have it, or ends it.
+func (s *Service) judgeAgain(ctx context.Context, m *move) (goOn bool, failure, err error) {
+	verdict, reason, failure := s.askPolicy(ctx, &m.w)
+	switch {
+	case failure != nil:
+		m.wait(WaitingPolicy, m.now.Add(s.c.RetryDelay))
+		return false, failure, nil
+	case verdict != Refuse:
+		return true, nil, nil
+	}
+	ended, failure := s.c.Payouts.Cancel(ctx, chain.Network(m.w.Network), m.w.ID)
+	switch {
+	case errors.Is(failure, ErrNoIntent):
+	case failure != nil:
+		m.wait(WaitingPayout, m.now.Add(s.c.RetryDelay))
+		return false, failure, nil
+	case !ended:
+		return true, nil, nil // it is signed, and the news is on its way
+	}
+	m.w.Reason = reason
+	return false, nil, m.step(onRefuse, Failed)
 }
 
 // noteSubmit records what the payout side answered. A reason that was there before

@@ -47,6 +47,23 @@ type WalletBalances struct {
 	Balances []Balance `json:"balances"`
 }
 
+// WalletProof shows that a balance of a wallet stands in a seal of the account's journal. Root
+// counts where it is the hash that the operator has published for SealNumber. The reference of
+// the interface says what Leaf and Path are made of, and how to check them.
+type WalletProof struct {
+	Root       string     `json:"root"`
+	SealNumber int64      `json:"seal_number"`
+	SealedAt   time.Time  `json:"sealed_at"`
+	Currency   string     `json:"currency"`
+	Balance    string     `json:"balance"`
+	Scale      int        `json:"scale"`
+	Leaf       string     `json:"leaf"` // hex
+	Path       []struct { // what is hashed before and behind the hash so far, in hex
+		Before string `json:"before"`
+		After  string `json:"after"`
+	} `json:"path"`
+}
+
 // CreateWallet is a wallet to be made. Both texts are required, ExternalID is
 // unique.
 type CreateWallet struct {
@@ -139,6 +156,13 @@ func (c *Client) Wallet(ctx context.Context, id string) (w Wallet, err error) {
 // WalletByNumber is one wallet by its number.
 func (c *Client) WalletByNumber(ctx context.Context, number int64) (Wallet, error) {
 	return c.Wallet(ctx, strconv.FormatInt(number, 10))
+}
+
+// WalletProof proves the newest sealed balance of a wallet, by its wallet_id or its number in
+// digits, in a currency. The Error has the code not_found where no seal has one yet.
+func (c *Client) WalletProof(ctx context.Context, id, currency string) (p WalletProof, err error) {
+	err = c.get(ctx, "/wallets/"+url.PathEscape(id)+"/proof/", url.Values{"currency": {currency}}, &p)
+	return p, err
 }
 
 // RenameWallet gives a wallet another name.

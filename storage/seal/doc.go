@@ -26,7 +26,7 @@
 //     compare (Newest, At). An equal hash says that all of the journal up to there
 //     is what it was.
 //   - Who cuts seals off at the end of the chain, with the entries and balances that
-//     they are of and the heights (HeightRows): that is an older state of the
+//     they are of and the heights (seal_heights): that is an older state of the
 //     partition, as a backup is. A hash that was kept elsewhere tells.
 //
 // # Order

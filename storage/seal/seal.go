@@ -41,8 +41,8 @@ type Range struct {
 	To      int64          `json:"to"`   // and of the last
 }
 
-// Height is up to where one account's history of one asset is sealed.
-type Height struct {
+// heightRow is up to where one account's history of one asset is sealed.
+type heightRow struct {
 	Account ledger.Account `db:"account"`
 	Asset   ledger.Asset   `db:"asset"`
 	Seq     int64          `db:"seq"`
@@ -52,12 +52,12 @@ type Height struct {
 // 16 digits.
 var (
 	Seals      = storage.NewTable[Seal]("seals")
-	HeightRows = storage.NewTable[Height]("seal_heights")
+	heightRows = storage.NewTable[heightRow]("seal_heights")
 )
 
 // Tables lists them, and the heads of audit logs, which seals hold.
 func Tables() []*storage.Table {
-	return append(audit.Tables(), Seals.Table, HeightRows.Table)
+	return append(audit.Tables(), Seals.Table, heightRows.Table)
 }
 
 // ErrBroken: the journal is not what its seals say, so that nothing can be sealed
@@ -163,7 +163,7 @@ func Next(ctx context.Context, s storage.Store, p storage.Partition, key []byte,
 		}
 		sum.add(r, entries)
 		next.Ranges = append(next.Ranges, r)
-		puts = append(puts, HeightRows.Row(heightID(lineOf(b)), heights[lineOf(b)].version, time.Time{}, Height{r.Account, r.Asset, r.To}))
+		puts = append(puts, heightRows.Row(heightID(lineOf(b)), heights[lineOf(b)].version, time.Time{}, heightRow{r.Account, r.Asset, r.To}))
 		if left -= r.To - r.From + 1; left == 0 {
 			break
 		}
@@ -244,8 +244,8 @@ type height struct{ seq, version int64 }
 
 func readHeights(ctx context.Context, s storage.Store, p storage.Partition) (map[line]height, error) {
 	out := map[line]height{}
-	err := each(ctx, s, HeightRows.Table, p, func(r storage.Row) error {
-		h := HeightRows.Value(r)
+	err := each(ctx, s, heightRows.Table, p, func(r storage.Row) error {
+		h := heightRows.Value(r)
 		out[line{h.Account, h.Asset}] = height{h.Seq, r.Version}
 		return nil
 	})
@@ -300,13 +300,14 @@ func (m *sum) end() []byte {
 }
 
 // digest is the hash of one entry, with all that a store tells of it.
-func digest(e *ledger.Entry) [sha256.Size]byte {
+func digest(e *ledger.Entry) [sha256.Size]byte { return sha256.Sum256(leaf(e)) }
+
+func leaf(e *ledger.Entry) []byte {
 	b := make([]byte, 0, 256)
 	b = text(text(b, string(e.Account)), string(e.Asset))
 	b = text(text(text(b, e.Tx), string(e.Kind)), e.Ref)
 	b = number(number(b, e.Seq), int64(e.Delta))
-	b = number(number(b, int64(e.After)), storage.Micros(e.At))
-	return sha256.Sum256(b)
+	return number(number(b, int64(e.After)), storage.Micros(e.At))
 }
 
 func text(b []byte, s string) []byte { return append(number(b, int64(len(s))), s...) }

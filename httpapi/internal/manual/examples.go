@@ -197,6 +197,10 @@ wallet, err := c.CreateWallet(ctx, client.CreateWallet{
 	{Operation: "lookUpBalances", Body: `{"external_id": "porto"}`, Go: `balances, err := c.WalletBalances(ctx, "", "porto")`},
 	{Operation: "getWalletBalances", Path: []string{"<wallet>"}},
 	{
+		Operation: "getWalletProof", Path: []string{"<wallet>"}, Query: `{"currency": "USDTERC20"}`,
+		Go: `proof, err := c.WalletProof(ctx, "<wallet>", "USDTERC20")`,
+	},
+	{
 		Operation: "transferToWallet", Body: `{"wallet_id": "<wallet>", "currency": "USDTERC20", "amount": "5"}`, Key: "float-1",
 		Go: `
 transfer, err := c.TransferToWallet(ctx, client.CreateTransfer{
