@@ -173,7 +173,16 @@ func (s *Service) Contradicts(ctx context.Context, part storage.Partition, id st
 	if errors.Is(err, mandate.ErrMissing) || errors.Is(err, mandate.ErrForged) || errors.Is(err, mandate.ErrKey) {
 		return err.Error(), nil
 	}
-	return "", err
+	spender, ok := s.c.Clients[p.Network].(chain.ColdSpender)
+	if err != nil || !ok || !p.unnamed() || !p.live() || len(p.Raw) == 0 {
+		return "", err
+	}
+	// The seal cannot cover a hash that comes with the signature.
+	tx, err := spender.AcceptCold(p.From, p.Payload, p.Raw)
+	if !errors.Is(err, errors.ErrUnsupported) && (err != nil || tx.Tx != p.Tx) {
+		return "its signed transaction, or the hash, is not of what was proposed", nil
+	}
+	return "", nil
 }
 
 // Authorize gives a proposal its seal under the newest key. It writes nothing.
