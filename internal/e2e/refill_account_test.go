@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"encoding/json"
 	"math/big"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +21,9 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/refill"
 	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet/house"
+	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/withdrawal/policy"
 )
 
@@ -323,4 +326,118 @@ func TestAnvilFT08_ColdAddressWithoutGas(t *testing.T) {
 	_, err = h.app.Operate.BookRefillCost(ctx, h.tenant, "ETH", taken.Tx, 1, why)
 	require.Error(t, err, "what it took is booked")
 	h.sound()
+
+	h.forked(12, taken.Tx)
+	h.isCold("USDTERC20", cold, float)
+	h.isCold("ETH", ether, etherFloat)
+	h.sound()
+}
+
+// forked has a fork take a transaction back, and an operator resume.
+func (h *host) forked(depth int, drop string) {
+	h.t.Helper()
+	at := h.node.height()
+	h.node.reorg(depth, drop)
+	h.mine(2)
+	if st, err := h.app.NetworkStatus(h.t.Context(), "ETH"); err == nil && st.Halted != "" {
+		_, err = h.app.Operate.ResumeNetwork(h.t.Context(), "ETH", at-int64(depth), why)
+		require.NoError(h.t, err)
+	}
+	h.mine(10)
+}
+
+// TestAnvilFT08_AForkTakesARefillBack: a landed refill is in no block any more. What was booked with it, its
+// cost too, is taken back, and is booked again where it comes again.
+func TestAnvilFT08_AForkTakesARefillBack(t *testing.T) {
+	t.Parallel()
+	n := openAnvil(t, usual)
+	h, ctx, k := cooled(t, n, "ETH"), t.Context(), keeper(t)
+	cold, _, float := aside(t, h.store, h.tenant, "ETH")
+	p := h.propose("ETH", "0.25")
+	signed := signedBy(t, k, p, nil)
+	taken, _, err := h.app.Operate.TakeRefill(ctx, h.tenant, p.ID, signed, why)
+	require.NoError(t, err)
+	h.until("landed", func() bool { return h.refill(p.ID).Status == refill.Landed })
+	h.mine(2)
+	took := h.cost(taken.Tx)
+	h.isCold("ETH", cold-p.Amount-took, float)
+	h.sound()
+
+	h.forked(8, taken.Tx)
+	h.isCold("ETH", cold, float)
+	h.sound()
+	n.ask(nil, "eth_sendRawTransaction", strings.TrimSpace(string(signed)))
+	h.mine(12)
+	h.isCold("ETH", cold-p.Amount-h.cost(taken.Tx), float)
+}
+
+// TestAnvilFT08_ATokenThatRefuses: the token does not move what was signed. The proposal is gone, and names
+// what the network took, which a person books.
+func TestAnvilFT08_ATokenThatRefuses(t *testing.T) {
+	t.Parallel()
+	n := openAnvil(t, usual)
+	h, ctx, k := cooled(t, n, "USDTERC20"), t.Context(), keeper(t)
+	cold, _, float := aside(t, h.store, h.tenant, "USDTERC20")
+	p := h.propose("USDTERC20", "20")
+	code := common.HexToAddress(n.currency("USDTERC20").Contract)
+	var was hexutil.Bytes
+	n.ask(&was, "eth_getCode", code, "latest")
+	taken, _, err := h.app.Operate.TakeRefill(ctx, h.tenant, p.ID, signedBy(t, k, p, nil), why)
+	require.NoError(t, err)
+	n.ask(nil, "eth_sendRawTransaction", strings.TrimSpace(string(signedBy(t, k, p, nil))))
+	n.ask(nil, "anvil_setCode", code, "0x60006000fd") // it reverts
+	n.commit()
+	n.ask(nil, "anvil_setCode", code, was)
+	h.until("gone", func() bool { return h.refill(p.ID).Status == refill.Gone })
+	require.Contains(t, h.refill(p.ID).Reason, taken.Tx)
+	require.Contains(t, h.refill(p.ID).Reason, n.currency("ETH").Decimal(h.cost(taken.Tx)).String()+" ETH")
+	h.isCold("USDTERC20", cold, float)
+	_, err = h.app.Operate.BookRefillCost(ctx, h.tenant, "ETH", taken.Tx, h.cost(taken.Tx), why)
+	require.ErrorIs(t, err, treasury.ErrNothingCold, "by the books no ether lies there, and it is not the service's own")
+	require.NotEmpty(t, h.propose("USDTERC20", "20").ID)
+}
+
+// TestAnvilFT08_ARefillIsProposedByItself: hot coins are below half of the target, and a refill lies ready
+// to be signed. Who cancels it is not asked again at once.
+func TestAnvilFT08_ARefillIsProposedByItself(t *testing.T) {
+	t.Parallel()
+	n := openAnvil(t, usual)
+	h, ctx := cooled(t, n, "USDTERC20"), t.Context()
+	chill(t, h.app, h.tenant, "USDTERC20", addressOf(keeper(t)).Hex(), "250", "200")
+	for range 20 {
+		h.mine(1)
+	}
+	all, err := h.app.Operate.Refills(ctx, h.tenant, 10, 0)
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	require.Equal(t, refill.Open, all[0].Status)
+	_, _, err = h.app.Operate.CancelRefill(ctx, h.tenant, all[0].ID, why)
+	require.NoError(t, err)
+	h.mine(20)
+	all, err = h.app.Operate.Refills(ctx, h.tenant, 10, 0)
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	h.sound()
+}
+
+// TestAnvilFT08_AnEditedRefillIsNotTaken: Verify names it, and what was signed of it is refused.
+func TestAnvilFT08_AnEditedRefillIsNotTaken(t *testing.T) {
+	t.Parallel()
+	n := openAnvil(t, usual)
+	h, ctx, k := cooled(t, n, "ETH"), t.Context(), keeper(t)
+	p := h.propose("ETH", "0.25")
+	rows, err := h.store.Rows(ctx, refill.Proposals.Table, storage.Keys(storage.Tenant(h.tenant), p.ID)...)
+	require.NoError(t, err)
+	row := rows[0]
+	edited := p
+	edited.Payload = []byte(strings.Replace(string(p.Payload), strings.ToLower(h.hot[2:]), strings.Repeat("11", 20), 1))
+	require.NotEqual(t, p.Payload, edited.Payload)
+	require.NoError(t, storage.CommitOne(ctx, h.store, storage.Change{
+		ID: "edited", Partition: row.Partition, Put: []storage.Row{refill.Proposals.Row(row.ID, row.Version, row.Due, edited)},
+	}))
+	_, _, err = h.app.Operate.TakeRefill(ctx, h.tenant, p.ID, signedBy(t, k, edited, nil), why)
+	require.ErrorIs(t, err, refill.ErrAltered)
+	reports, err := h.app.Verify(ctx)
+	require.NoError(t, err)
+	require.True(t, slices.ContainsFunc(reports[0].Contradictions, func(c cryptopay.Contradiction) bool { return strings.Contains(c.ID, p.ID) }))
 }
