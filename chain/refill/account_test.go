@@ -197,6 +197,8 @@ func TestAccountRefill(t *testing.T) {
 		clear(n.pool)
 		w.later(2 * lasts)
 		require.Equal(t, map[string]int{taken.Tx: 2}, n.sent, "what nodes forget is sent again")
+		_, _, _, err = w.s.Sent(ctx, "t", "ETH", "USDTERC20", taken.Tx, []string{"cold/5"})
+		require.ErrorIs(t, err, chain.ErrBehind, "who saw it in a block knows more than this node")
 		n.mined, n.state = taken.Tx, included(1)
 		w.later(time.Minute)
 		require.Equal(t, refill.Sending, w.get(p.ID).Status)

@@ -318,7 +318,8 @@ const newest = 1000
 
 // Sent returns the proposal that made a transaction which paid the tenant in a currency, and what the
 // network took for it, in units of its gas currency. spends is what the transaction consumed. ok is
-// false where no proposal made it. On a network of accounts a node is asked: the error is the node's.
+// false where no proposal made it. On a network of accounts a node is asked: the error is the node's, or
+// chain.ErrBehind where it does not know the transaction.
 func (s *Service) Sent(ctx context.Context, tenant string, n chain.Network, currency, tx string, spends []string) (p Proposal, cost ledger.Amount, ok bool, err error) {
 	named, err := s.Of(ctx, tenant, n, tx)
 	if err != nil {
@@ -358,8 +359,11 @@ func (s *Service) Sent(ctx context.Context, tenant string, n chain.Network, curr
 		if err != nil {
 			return p, 0, false, fmt.Errorf("refill: transaction of proposal %s: %w", all[i].ID, err)
 		}
-		if found == tx && st.State == chain.Included {
+		switch {
+		case found == tx && st.State == chain.Included:
 			return all[i], st.Cost, true, nil
+		case st.State == chain.Unknown || st.State == chain.Pending: // it has the nonce, and is in a block
+			return p, 0, false, fmt.Errorf("refill: %w: the node does not know transaction %s, which has the place of proposal %s", chain.ErrBehind, tx, all[i].ID)
 		}
 	}
 	return Proposal{}, 0, false, nil
