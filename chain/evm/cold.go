@@ -370,7 +370,7 @@ func (c *Client) named(ctx context.Context, v view, owner common.Address, digest
 	}
 	var tx types.Transaction
 	if tx.UnmarshalJSON(byHash.Out) != nil {
-		return st, false, nil // of a kind that is not proposed here
+		return st, false, nil //nolint:nilerr // of a kind that is not proposed here
 	}
 	if tx.Hash() != h {
 		return st, false, fmt.Errorf("%w: it answered with another transaction", chain.ErrNode)

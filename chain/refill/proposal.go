@@ -180,7 +180,7 @@ func (s *Service) Contradicts(ctx context.Context, part storage.Partition, id st
 	// The seal cannot cover a hash that comes with the signature.
 	tx, err := spender.AcceptCold(p.From, p.Payload, p.Raw)
 	if !errors.Is(err, errors.ErrUnsupported) && (err != nil || tx.Tx != p.Tx) {
-		return "its signed transaction, or the hash, is not of what was proposed", nil
+		return "its signed transaction, or the hash, is not of what was proposed", nil //nolint:nilerr // it says so
 	}
 	return "", nil
 }
