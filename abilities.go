@@ -21,7 +21,7 @@ type AbilityRow struct {
 var Abilities = storage.NewTable[AbilityRow]("abilities")
 
 // known lists the abilities of this version that an older one would spoil.
-var known = []outgoing.Ability{outgoing.AbilityTogether, outgoing.AbilityChildren, outgoing.AbilityMerges, outgoing.AbilityEarly, abilityCounters, abilitySuspense, abilityPermanent, abilityHouse, abilityRefunds, abilityLog, abilityCold, abilityRefills}
+var known = []outgoing.Ability{outgoing.AbilityTogether, outgoing.AbilityChildren, outgoing.AbilityMerges, outgoing.AbilityEarly, abilityCounters, abilitySuspense, abilityPermanent, abilityHouse, abilityRefunds, abilityLog, abilityCold, abilityRefills, abilityAccounts}
 
 // abilityCounters says that every process counts what it writes.
 const abilityCounters outgoing.Ability = "counters"
@@ -44,6 +44,10 @@ const abilityCold outgoing.Ability = "cold_moves"
 
 // abilityRefills says that every process books what a refill proposal brings as that.
 const abilityRefills outgoing.Ability = "refill_proposals"
+
+// abilityAccounts says that every process books what the refill proposal of a network of accounts brings,
+// and what it costs.
+const abilityAccounts outgoing.Ability = "account_refills"
 
 // abilityRows turns on what is not on yet.
 func (a *App) abilityRows(ctx context.Context) ([]storage.Row, error) {
@@ -79,7 +83,7 @@ func (a *App) fresh(ctx context.Context) (bool, error) {
 // a process would spoil is used from now on. On BTC, LTC and DOGE these are withdrawals that
 // one transaction pays together, children that pay for a transaction which nodes keep, and
 // merges of coins for a withdrawal that needs many, or while fees are low. Everywhere these are permanent addresses,
-// payments of the house's own, moves to cold addresses, proposals of refills from there, refunds, and counters in place of counted rows, once the worker
+// payments of the house's own, moves to cold addresses, proposals of refills from there (those of networks of accounts apart), refunds, and counters in place of counted rows, once the worker
 // "counters" has made them. Call it once after an upgrade, when
 // the last process of the version before was replaced. A store that this version made has
 // them on. It may be called again, by any process.

@@ -30,7 +30,7 @@ var operates = map[string]outgoing.OperationKind{
 }
 
 // looks are the methods of Operate that change nothing.
-var looks = []string{"AuditLog", "HeldTopUps", "Halts", "HousePayments", "HousePayment", "List", "NoncesBeyond", "Refills", "Refill", "Transactions"}
+var looks = []string{"AuditLog", "HeldTopUps", "Halts", "HousePayments", "HousePayment", "List", "NoncesBeyond", "Refills", "Refill", "ShowRefill", "Transactions"}
 
 // decides names what each decision of a person about a withdrawal is called in the audit log;
 // "" = nobody decides by the method: it reads, is a merchant's, or a worker's.

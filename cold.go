@@ -75,6 +75,9 @@ func (a *App) described(c *chain.Currency, address chain.Address, descriptor str
 	if !ok {
 		return "is on a network whose transactions cannot be signed elsewhere"
 	}
+	if accounts, err := a.accounts(c.Network); err != nil || accounts {
+		return "is not needed on a network of accounts: leave it out"
+	}
 	switch at, err := spender.ColdAddress(descriptor); {
 	case errors.Is(err, errors.ErrUnsupported):
 		return "is on a network whose transactions cannot be signed elsewhere"

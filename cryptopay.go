@@ -253,7 +253,7 @@ func (a *App) chains() error {
 	if err := a.newRefills(t.Clients); err != nil {
 		return err
 	}
-	t.Proposed = a.refills.Of
+	t.Proposed, t.Sent = a.refills.Of, a.refills.Sent
 	var err error
 	a.Treasury, err = treasury.New(t)
 	return err

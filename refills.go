@@ -14,6 +14,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet/house"
+	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 )
 
 // newRefills builds what brings cold coins back.
@@ -21,6 +22,9 @@ func (a *App) newRefills(clients map[chain.Network]chain.Client) (err error) {
 	c := a.cfg
 	a.refills, err = refill.New(refill.Config{
 		Store: c.Store, Registry: c.Registry, Clients: clients, Seals: mandates{a, false}, Now: c.Clock.Now, Log: c.Log, Source: a.coldSource,
+		Worth: func(ctx context.Context, currency string, amount ledger.Amount) (ledger.Amount, error) {
+			return a.Treasury.Worth(ctx, currency, amount)
+		},
 	})
 	return err
 }
@@ -29,21 +33,34 @@ func (a *App) newRefills(clients map[chain.Network]chain.Client) (err error) {
 const coldMoves = 1000
 
 // coldSource tells where a tenant's cold coins of a currency lie, and of those that the books know: what
-// moves brought there, and what proposals gave back.
+// moves brought there, and what proposals gave back. On a network of accounts it tells how much.
 func (a *App) coldSource(ctx context.Context, tenant string, c *chain.Currency) (s refill.Source, err error) {
 	v, err := a.Policies.Get(ctx, tenant)
 	if err != nil {
 		return s, err
 	}
+	accounts, err := a.accounts(c.Network)
+	if err != nil {
+		return s, err
+	}
 	for i := range v.Cold {
-		if v.Cold[i].Currency == c.Code && v.Cold[i].Descriptor != "" {
-			s.Address, s.Descriptor = chain.Address(v.Cold[i].Address), v.Cold[i].Descriptor
+		if v.Cold[i].Currency != c.Code {
+			continue
+		}
+		s.Address, s.Descriptor = chain.Address(v.Cold[i].Address), v.Cold[i].Descriptor
+		if accounts {
+			s.Descriptor = v.Cold[i].Address
 		}
 	}
 	if s.Descriptor == "" {
 		return s, refill.ErrUnable
 	}
 	if s.Hot, err = a.Hot(ctx, c.Network, tenant); err != nil {
+		return s, err
+	}
+	if accounts {
+		noted, _, err := treasury.ColdOf(ctx, a.cfg.Store, tenant, c.Code)
+		s.Lies = noted.Amount
 		return s, err
 	}
 	if s.Coins, err = a.refills.Change(ctx, tenant, c.Code, s.Address); err != nil {
@@ -82,6 +99,12 @@ func (a *App) coldSource(ctx context.Context, tenant string, c *chain.Currency) 
 	return s, nil
 }
 
+// accounts reports whether a network keeps value in accounts.
+func (a *App) accounts(n chain.Network) (bool, error) {
+	info, err := a.cfg.Registry.Network(string(n))
+	return err == nil && info.Family == chain.AccountFamily, err
+}
+
 // cancelledPause is how long no refill is proposed by itself after a person cancelled one.
 const cancelledPause = 6 * time.Hour
 
@@ -107,7 +130,7 @@ func (a *App) proposeRefill(ctx context.Context, tenant, currency string, lack l
 	switch {
 	case err == nil:
 		a.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "refill_proposed", append(said, slog.String("proposal", p.ID))...)
-	case errors.As(err, &busy), errors.Is(err, refill.ErrUnable), errors.Is(err, chain.ErrShort), errors.Is(err, chain.ErrTooDear), errors.Is(err, ErrUpgrade):
+	case errors.As(err, &busy), errors.Is(err, refill.ErrUnable), errors.Is(err, chain.ErrShort), errors.Is(err, chain.ErrTooDear), errors.Is(err, chain.ErrOccupied), errors.Is(err, ErrUpgrade):
 	default:
 		a.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "refill_not_proposed", append(said, slog.Any("error", err))...)
 	}
@@ -130,7 +153,19 @@ func (a *App) sending(ctx context.Context, tenant, currency string) (bool, error
 }
 
 func (a *App) propose(ctx context.Context, tenant, currency string, amount ledger.Amount, who string, dry bool, by *outgoing.Recorded) (refill.Proposal, error) {
-	on, err := a.able(ctx, abilityRefills)
+	c, err := a.cfg.Registry.Currency(currency)
+	if err != nil {
+		return refill.Proposal{}, err
+	}
+	accounts, err := a.accounts(c.Network)
+	if err != nil {
+		return refill.Proposal{}, err
+	}
+	needs := abilityRefills
+	if accounts {
+		needs = abilityAccounts
+	}
+	on, err := a.able(ctx, needs)
 	if err == nil && !on {
 		err = ErrUpgrade
 	}
@@ -163,7 +198,7 @@ func (o *Operate) ProposeRefill(ctx context.Context, tenant, currency string, am
 	return p, o.done(ctx, by), nil
 }
 
-// TakeRefill takes back what a person signed for a proposal: a PSBT, or the transaction itself. It is
+// TakeRefill takes back what a person signed for a proposal: the transaction, or a PSBT. It is
 // checked against the proposal and stored; a worker sends it. Asked again with the same it is the same
 // proposal. It returns the proposal, and the id of the record, "" where this call has made none. Errors
 // are those of refill.Service.Take.
@@ -205,6 +240,9 @@ func (o *Operate) Refills(ctx context.Context, tenant string, limit, offset int)
 func (o *Operate) Refill(ctx context.Context, tenant, id string) (refill.Proposal, error) {
 	return o.a.refills.Get(ctx, tenant, id)
 }
+
+// ShowRefill writes what is to be signed of a proposal as JSON, for people; nil on networks of outputs.
+func (o *Operate) ShowRefill(p *refill.Proposal) ([]byte, error) { return o.a.refills.Show(p) }
 
 // editedRefills finds proposals that somebody edited.
 func (a *App) editedRefills(ctx context.Context, p storage.Partition) (out []Contradiction, err error) {

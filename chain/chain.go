@@ -220,21 +220,37 @@ type (
 	}
 	// ColdSpender is a network on which coins of a cold address are spent by a transaction
 	// that is made here and signed elsewhere. A descriptor says which keys spend them; none
-	// of them is private.
+	// of them is private. On a network of accounts it is the address itself.
 	ColdSpender interface {
 		// ColdAddress is the address whose coins the keys of a descriptor spend. It needs no
 		// node. The error wraps ErrRejected where the descriptor is none.
 		ColdAddress(descriptor string) (Address, error)
-		// ProposeCold makes a transaction that pays Intent.Amount to Intent.To out of some of
-		// Order.Coins, which lie at the descriptor's address, at the present fee of at most
-		// Intent.MaxCost. The rest goes back to that address. Coins that the node knows to be
-		// spent are left out. tx is its hash, whoever signs it. ErrShort: the coins are not
-		// enough; ErrTooDear: the fee is more.
+		// ProposeCold makes a transaction that pays Intent.Amount to Intent.To from the
+		// descriptor's address, at a fee of at most Intent.MaxCost. On a network of outputs it
+		// spends some of Order.Coins, which lie there, and the rest goes back; coins that
+		// the node knows to be spent are left out. On a network of accounts it has the
+		// address's next nonce, and the address pays the fee. tx is its hash, whoever signs
+		// it; "" where the hash depends on the signature. ErrShort: the address has too little
+		// for the amount or the fee; ErrTooDear: the fee is more; ErrOccupied: a transaction of the
+		// address waits; errors.ErrUnsupported: no key signs for the address.
 		ProposeCold(ctx context.Context, descriptor string, o Order) (u Unsigned, tx string, err error)
-		// AcceptCold reads what came back for a payload of ProposeCold, and makes the signed
-		// transaction of it. It needs no node. The error wraps ErrRejected, and names what
-		// is not as it was proposed, or which signature is missing or wrong.
-		AcceptCold(payload, signed []byte) (Signed, error)
+		// AcceptCold reads what came back for a payload of ProposeCold that spends coins of an
+		// address, and makes the signed transaction of it. It needs no node. The error wraps
+		// ErrRejected, and names what is not as it was proposed, or which signature is missing
+		// or wrong.
+		AcceptCold(from Address, payload, signed []byte) (Signed, error)
+	}
+	// ColdFinder is a ColdSpender on a network of accounts, where a node is asked what became
+	// of a transaction that anybody may have signed and sent.
+	ColdFinder interface {
+		ColdSpender
+		// FindCold says what became of a payload of ProposeCold. hint is a hash that its
+		// transaction may have, "" = none is known. Included: tx is its hash. Conflicted: another
+		// transaction, Status.By where it is known, has the nonce.
+		FindCold(ctx context.Context, from Address, payload []byte, hint string) (tx string, st Status, err error)
+		// ShowCold writes a payload as JSON, for people and for tools that sign it. It needs no
+		// node.
+		ShowCold(from Address, payload []byte) ([]byte, error)
 	}
 	// ManyBalancer reads many balances at once, each as Balancer does.
 	ManyBalancer interface {

@@ -77,6 +77,11 @@ var endpoints = []documented{
 	{"POST", "/manage/operations/sweeps/{id}/retry/", rw + "+admin", 200},
 	{"POST", "/manage/operations/networks/resume/", rw + "+admin", 200},
 	{"POST", "/manage/operations/deposits/recover/", rw + "+admin", 200},
+	{"GET", "/manage/operations/refills/", rw + "+admin", 200},
+	{"GET", "/manage/operations/refills/{id}/", rw + "+admin", 200},
+	{"POST", "/manage/operations/refills/", rw + "+admin", 200},
+	{"POST", "/manage/operations/refills/{id}/take/", rw + "+admin", 200},
+	{"POST", "/manage/operations/refills/{id}/cancel/", rw + "+admin", 200},
 
 	{"GET", "/wallets/", rw + "+key", 200},
 	{"POST", "/wallets/", rw + "+key", 201},

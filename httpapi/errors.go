@@ -13,6 +13,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
+	"github.com/cryptopay-go/cryptopay/chain/refill"
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
@@ -93,6 +94,15 @@ var table = []row{
 	{is: as[*refund.StateError], status: http.StatusConflict, code: "invalid_state", message: "The state does not allow it.", details: refundState},
 	{is: is(refund.ErrAltered), status: http.StatusConflict, code: "invalid_state", message: "The refund's record was edited. Nothing was done, an operator has to look."},
 	{is: is(refund.ErrNotUpgraded), status: http.StatusServiceUnavailable, code: "server_error", message: "The service is being upgraded: refunds cannot be made yet. Nothing was done, send it again."},
+
+	{is: is(refill.ErrNotFound), status: http.StatusNotFound, code: "not_found", message: "The proposal does not exist."},
+	{is: as[*refill.StateError], status: http.StatusConflict, code: "invalid_state", message: "The state of a proposal does not allow it.", details: proposalState},
+	{is: is(refill.ErrAltered), status: http.StatusConflict, code: "invalid_state", message: "The proposal's record was edited. Nothing was done, an operator has to look."},
+	{is: is(refill.ErrUnable), status: http.StatusConflict, code: "invalid_state", message: "No refill can be proposed of this currency.", details: why},
+	{is: is(cryptopay.ErrUpgrade), status: http.StatusServiceUnavailable, code: "server_error", message: "The service is being upgraded: this cannot be done yet. Nothing was done, send it again."},
+	{is: is(chain.ErrShort), status: http.StatusConflict, code: "invalid_state", message: "The address does not hold enough.", details: why},
+	{is: is(chain.ErrTooDear), status: http.StatusConflict, code: "invalid_state", message: "The blockchain's fee is above what is allowed.", details: why},
+	{is: is(chain.ErrOccupied), status: http.StatusConflict, code: "invalid_state", message: "A transaction of the address waits.", details: why},
 
 	{is: is(outgoing.ErrNoIntent), status: http.StatusNotFound, code: "not_found", message: "Nothing is sent under this id on this blockchain."},
 	{is: is(outgoing.ErrHelp), status: http.StatusConflict, code: "invalid_state", message: "It cannot be helped in this way.", details: why},
@@ -207,6 +217,12 @@ func refundState(err error) map[string]any {
 	var e *refund.StateError
 	errors.As(err, &e)
 	return map[string]any{"current_status": e.Status, "reason": e.Reason}
+}
+
+func proposalState(err error) map[string]any {
+	var e *refill.StateError
+	errors.As(err, &e)
+	return map[string]any{"current_status": e.Current, "proposal_id": e.ID}
 }
 
 func withdrawalState(err error) map[string]any {

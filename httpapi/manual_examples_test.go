@@ -70,6 +70,7 @@ func newStage(t *testing.T) *stage {
 		}
 		s.config = func(c *cryptopay.Config) {
 			c.SealEvery = 5 * time.Minute
+			coldOn(t, "BASE", "OPTIMISM")(c)
 			c.Withdrawals.Policy = func(_ context.Context, w withdrawal.Withdrawal) (withdrawal.Verdict, string, error) {
 				if strings.HasPrefix(w.CustomID, "ask-") {
 					return withdrawal.AskReview, "new supplier", nil
@@ -141,6 +142,22 @@ func (s *stage) prepare() {
 	v["address"] = post(http.StatusCreated, "/addresses/", map[string]any{"external_id": "customer-16", "currency": "USDTERC20"}, "address_id")
 	v["delivery"] = list(s.t.(*testing.T), s.ok(http.StatusOK, "GET", "/webhooks/deliveries/?object_id="+v["paid"], nil), "deliveries")[0]["delivery_id"].(string)
 	v["old_token"] = s.newToken(s.admin, "")
+	s.refills()
+}
+
+// refills leaves a proposal of a refill, and what is signed of the next one.
+func (s *stage) refills() {
+	ctx, v := s.t.Context(), s.values
+	v["tenant"] = s.tenant
+	s.cooled("ETHBASE", "ETHOPTIMISM")
+	why := cryptopay.Call{By: "test", Reason: "payouts wait"}
+	const amount = 10_000_000
+	_, _, err := s.app.Operate.ProposeRefill(ctx, s.tenant, "ETHOPTIMISM", amount, why)
+	require.NoError(s.t, err)
+	why.DryRun = true
+	next, _, err := s.app.Operate.ProposeRefill(ctx, s.tenant, "ETHBASE", amount, why)
+	require.NoError(s.t, err)
+	v["signed"] = signCold(s.t, string(next.Payload))
 }
 
 // ordered is a payment, and what is due is sent at once where paid says so.

@@ -251,7 +251,7 @@ func (h *Handler) operationRoutes() []Route {
 			Policy: operate, Status: http.StatusOK, Writes: true, Errors: []Failure{invalidRequest, invalidCurrency, notFound, invalidState}, do: do,
 		}
 	}
-	return []Route{
+	return append([]Route{
 		{
 			Method: http.MethodGet, Path: "/manage/operations/halts/", Name: "listHalts", Group: "Operations", About: "Lists what operators have halted.",
 			Policy: operate, Status: http.StatusOK, do: endpoint(h.listHalts),
@@ -269,5 +269,5 @@ func (h *Handler) operationRoutes() []Route {
 		post("networks/resume/", "resumeNetwork", "Ends the halt after a deep fork: the blockchain is read again from below it.", endpoint(h.resumeNetwork)),
 		post("deposits/recover/", "recoverDeposits", "Reads again what one of our addresses received.", endpoint(h.recoverDeposits)),
 		post("sweeps/{id}/retry/", "retrySweep", "Has a sweep that waits looked at now.", endpoint(h.retrySweep)),
-	}
+	}, h.refillRoutes(post)...)
 }

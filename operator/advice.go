@@ -28,7 +28,7 @@ func advise(err error) error {
 		{withdrawal.ErrNotFound, "`withdrawals waiting` shows those that wait; is -tenant its tenant?"},
 		{payment.ErrNotFound, "`suspense list` shows what is in suspense; is -tenant its tenant?"},
 		{refill.ErrNotFound, "`refills list` shows those that there are; is -tenant its tenant?"},
-		{refill.ErrUnable, "give its cold address a descriptor with `policy set`"},
+		{refill.ErrUnable, "set its cold address with `policy set`; on BTC and LTC with a descriptor"},
 		{house.ErrNotFound, "`house list` shows those that there are; is -tenant its tenant?"},
 		{chain.ErrCurrency, "name a network as ETH, a currency as USDTERC20, which this service has"},
 		{outgoing.ErrNoIntent, "name the id of a withdrawal or a sweep that was handed over; is -network its network?"},

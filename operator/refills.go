@@ -34,7 +34,7 @@ func (c commands) refills() *cli.Command {
 		}),
 		c.leaf(leaf{
 			name: "show", usage: "Show a proposal, with what is to be signed.", args: []string{"PROPOSAL"},
-			flags: []cli.Flag{ofTenant(), &cli.StringFlag{Name: "o", Usage: "file to write the PSBT to, as it is", DefaultText: "it is shown in base64"}},
+			flags: []cli.Flag{ofTenant(), &cli.StringFlag{Name: "o", Usage: "file to write to: the PSBT as it is, or the unsigned transaction in hex", DefaultText: "it is shown, a PSBT in base64"}},
 			do: func(ctx context.Context, s *session) error {
 				tenant, err := s.tenant(ctx)
 				if err != nil {
@@ -48,7 +48,14 @@ func (c commands) refills() *cli.Command {
 				if err != nil {
 					return err
 				}
+				text, err := s.App.Operate.ShowRefill(&p)
+				if err != nil {
+					return err
+				}
 				shown := field{"psbt", base64.StdEncoding.EncodeToString(p.Payload)}
+				if text != nil {
+					r, shown = append(r, field{"transaction", string(text)}), field{"unsigned", string(p.Payload)}
+				}
 				if file := s.cmd.String("o"); file != "" {
 					shown = field{"file", file}
 					if err := whole(file, func(w io.Writer) error { _, err := w.Write(p.Payload); return err }); err != nil {
@@ -85,7 +92,7 @@ func (c commands) refills() *cli.Command {
 		}),
 		c.leaf(leaf{
 			name: "take", usage: "Take back what was signed for a proposal, and have it sent.", args: []string{"PROPOSAL", "FILE"}, writes: true, dry: true,
-			about: "The file is the signed PSBT, in base64 or as it is, or the signed transaction in hex. - is the standard input. It must be what was proposed, with all signatures that are needed.",
+			about: "The file is the signed transaction in hex, or on BTC and LTC also the signed PSBT, in base64 or as it is. - is the standard input. It must be what was proposed, with all signatures that are needed.",
 			flags: []cli.Flag{ofTenant()},
 			do: func(ctx context.Context, s *session) error {
 				tenant, err := s.tenant(ctx)
@@ -135,7 +142,11 @@ func (s *session) proposed(p *refill.Proposal, operation string, err error) erro
 
 func (s *session) proposal(p *refill.Proposal) (record, error) {
 	amount, err := s.coins(p.Currency, p.Amount)
-	fee, failed := s.coins(p.Currency, p.Fee)
+	gas, failed := s.App.Config().Registry.Gas(p.Network)
+	if failed != nil {
+		return nil, errors.Join(err, failed)
+	}
+	fee, failed := s.coins(gas.Code, p.Fee)
 	return record{
 		{"id", p.ID},
 		{"tenant", p.Tenant},
@@ -143,8 +154,9 @@ func (s *session) proposal(p *refill.Proposal) (record, error) {
 		{"reason", p.Reason},
 		{"requested_by", p.By},
 		{"amount", amount},
-		{"fee", fee},
 		{"currency", p.Currency},
+		{"fee", fee},
+		{"fee_currency", gas.Code},
 		{"from", string(p.From)},
 		{"to", string(p.To)},
 		{"tx", p.Tx},

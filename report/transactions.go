@@ -39,7 +39,7 @@ type Filter struct {
 
 // The bounds of a page of the history.
 const (
-	DefaultPageSize = 20
+	defaultPageSize = 20
 	MaxPageSize     = fault.MaxPage
 )
 
@@ -75,7 +75,7 @@ func (s *Service) Transactions(ctx context.Context, tenant string, f Filter) (pa
 		f.Page = 1
 	}
 	if f.PageSize == 0 {
-		f.PageSize = DefaultPageSize
+		f.PageSize = defaultPageSize
 	}
 	q := storage.Query{
 		Table: storage.Activities.Table, Partition: storage.Tenant(tenant), Where: where, Limit: f.PageSize,

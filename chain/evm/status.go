@@ -173,11 +173,27 @@ func (c *Client) delivered(t *sent, rec *receipt) (executed bool, short ledger.A
 	return true, cur.Shortfall(out.Amount, coins(got, cur.Decimals))
 }
 
-// conflict looks for the transaction that took the nonce. It finds the block in
-// which the account's nonce went past ours by halving, and the transaction in it.
-// Anything that cannot be found out leaves Unknown.
+// conflict looks for the transaction that took the nonce: the block in which the account's
+// nonce went past ours, and the transaction in it. Anything that cannot be found out leaves
+// Unknown.
 func (c *Client) conflict(ctx context.Context, v view, t *sent) (chain.Status, error) {
-	unknown := chain.Status{State: chain.Unknown}
+	at, err := c.passed(ctx, v, t)
+	if err != nil || !at.exact {
+		return chain.Status{State: chain.Unknown}, err
+	}
+	return c.taker(ctx, v, t, at.height)
+}
+
+// passing is where an account's nonce went past one: in the block at height, or before it where
+// that is not exact. height is -1 where it has not, as far as the node says.
+type passing struct {
+	height int64
+	exact  bool
+}
+
+// passed finds by halving where the nonce of a transaction was used.
+func (c *Client) passed(ctx context.Context, v view, t *sent) (passing, error) {
+	not := passing{height: -1}
 	past := func(height int64) (bool, bool, error) {
 		k := transport.NewCall("eth_getTransactionCount", t.from, quantity(height))
 		if err := c.node.Do(ctx, k); err != nil {
@@ -190,7 +206,7 @@ func (c *Client) conflict(ctx context.Context, v view, t *sent) (chain.Status, e
 	}
 	used, known, err := past(v.head.Height)
 	if err != nil || !known || !used {
-		return unknown, err
+		return not, err
 	}
 	hi := v.head.Height // used here
 	var lo int64
@@ -199,8 +215,11 @@ func (c *Client) conflict(ctx context.Context, v view, t *sent) (chain.Status, e
 			break
 		}
 		used, known, err := past(lo)
-		if err != nil || !known {
-			return unknown, err
+		if err != nil {
+			return not, err
+		}
+		if !known {
+			return passing{height: hi}, nil
 		}
 		if !used {
 			break
@@ -210,8 +229,11 @@ func (c *Client) conflict(ctx context.Context, v view, t *sent) (chain.Status, e
 	for hi-lo > 1 {
 		mid := lo + (hi-lo)/2
 		used, known, err := past(mid)
-		if err != nil || !known {
-			return unknown, err
+		if err != nil {
+			return not, err
+		}
+		if !known {
+			return passing{height: hi}, nil
 		}
 		if used {
 			hi = mid
@@ -219,7 +241,7 @@ func (c *Client) conflict(ctx context.Context, v view, t *sent) (chain.Status, e
 			lo = mid
 		}
 	}
-	return c.taker(ctx, v, t, hi)
+	return passing{hi, true}, nil
 }
 
 // taker reads the block and finds the other transaction with our nonce.

@@ -7,8 +7,8 @@
 //
 // It promises:
 //
-//   - A proposal pays the tenant's hot address alone, and the rest goes back to the cold address. Its
-//     fee is at most half of what it moves.
+//   - A proposal pays the tenant's hot address alone. Where coins are outputs the rest goes back to the
+//     cold address. Its fee is worth at most half of what it moves.
 //   - A tenant has at most one proposal of a currency that may still land by this package's doing, so
 //     that no two spend the same coins. One that expired, was cancelled or lost its coins is in
 //     nobody's way.

@@ -12,7 +12,7 @@ const (
 	Landed    Status = "landed"    // final in a block
 	Expired   Status = "expired"   // nobody gave it back in time
 	Cancelled Status = "cancelled" // by a person, before it came back
-	Gone      Status = "gone"      // another transaction spent one of its coins
+	Gone      Status = "gone"      // another transaction spent one of its coins or its nonce, or its own failed
 )
 
 // trigger is what happens to a proposal.
@@ -26,6 +26,7 @@ const (
 	onLate   trigger = "late"
 	onCancel trigger = "cancel"
 	onSpent  trigger = "spent"
+	onFailed trigger = "failed"
 )
 
 // Machine is the table of states and moves that every decision is checked against.
@@ -45,6 +46,7 @@ var machine = fsm.Machine[Status, trigger]{
 		{From: []Status{Open, Sending}, Trigger: onFinal, To: Landed, When: "it has the confirmations that make a deposit final"},
 		{From: []Status{Open, Sending}, Trigger: onLate, To: Expired, When: "its time is over, it did not come back, and no node has it"},
 		{From: []Status{Open}, Trigger: onCancel, To: Cancelled},
-		{From: []Status{Open, Sending}, Trigger: onSpent, To: Gone, When: "another transaction that spends one of its coins is final"},
+		{From: []Status{Open, Sending}, Trigger: onSpent, To: Gone, When: "another transaction that spends one of its coins, or has its nonce, is final"},
+		{From: []Status{Open, Sending}, Trigger: onFailed, To: Gone, When: "its transaction is final, and the network did not carry it out"},
 	},
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -18,7 +19,7 @@ import (
 )
 
 // Proposal is a transaction of cold coins that a person signs elsewhere. Amounts are in units of
-// Currency.
+// Currency, and Fee in units of its network's gas currency.
 type Proposal struct {
 	ID       string         `db:"proposal_id"`
 	Number   int64          `db:"number"` // 1, 2 … of the tenant and currency
@@ -28,12 +29,14 @@ type Proposal struct {
 	From     chain.Address  `db:"from_address"` // the cold address, to which the rest goes back
 	To       chain.Address  `db:"to_address"`   // the hot address
 	Amount   ledger.Amount  `db:"amount"`       // that To gets
-	Fee      ledger.Amount  `db:"fee"`
-	Inputs   []string       `db:"inputs,json"` // outpoints
+	Fee      ledger.Amount  `db:"fee"`          // where coins are outputs; else the most that the network may take
+	Inputs   []string       `db:"inputs,json"`  // outpoints, or what an account has in their place: see chain.Unsigned
 	Outputs  []chain.Output `db:"outputs,json"`
-	Payload  []byte         `db:"payload"` // that is signed: a PSBT
-	Tx       string         `db:"tx"`      // its hash, whoever signs it
-	Seal     string         `db:"seal"`    // covers all of the above, By and ExpiresAt
+	Payload  []byte         `db:"payload"` // that is signed: see chain.ColdSpender
+	// Tx is its hash. On networks whose hashes depend on the signature it is "" until the transaction
+	// came back, or is in a block.
+	Tx   string `db:"tx"`
+	Seal string `db:"seal"` // covers all of the above, By and ExpiresAt, and a Tx that does not depend on the signature
 
 	Raw       []byte    `db:"raw"` // signed; empty until it came back
 	Status    Status    `db:"status"`
@@ -42,6 +45,12 @@ type Proposal struct {
 	CreatedAt time.Time `db:"created_at"`
 	UpdatedAt time.Time `db:"updated_at"`
 	ExpiresAt time.Time `db:"expires_at"`
+}
+
+// unnamed reports whether the transaction has its hash from the signature: what it spends is then the
+// nonce of the cold address.
+func (p *Proposal) unnamed() bool {
+	return len(p.Inputs) == 1 && strings.HasPrefix(p.Inputs[0], string(p.From)+"/")
 }
 
 // live reports whether the proposal may still land by what this package does.
@@ -64,7 +73,7 @@ var (
 	// ErrNotFound: the tenant has no such proposal.
 	ErrNotFound = errors.New("refill: no such proposal")
 	// ErrUnable: nobody knows how the cold coins are signed elsewhere.
-	ErrUnable = errors.New("refill: no cold address with a descriptor is set for the currency, or its network has none")
+	ErrUnable = errors.New("refill: no cold address is set for the currency, it needs a descriptor, or nobody can sign for it elsewhere")
 	// ErrAltered: the stored proposal is not the one that was made.
 	ErrAltered = errors.New("refill: the proposal's stored row was edited")
 )
@@ -80,9 +89,10 @@ func (e *StateError) Error() string { return fmt.Sprintf("refill: proposal %s is
 // Source is where the coins of a currency come from.
 type Source struct {
 	Address    chain.Address // the cold address
-	Descriptor string        // of its keys
+	Descriptor string        // of its keys; on a network of accounts Address
 	Hot        chain.Address // where they go
-	Coins      []chain.Coin  // that the books know at Address
+	Coins      []chain.Coin  // networks of outputs: that the books know at Address
+	Lies       ledger.Amount // networks of accounts: what lies at Address by the books
 }
 
 // sealer makes and checks seals of the store.
@@ -102,6 +112,9 @@ type Config struct {
 	// Source tells of a tenant's cold coins. The error is ErrUnable where they cannot be signed for
 	// elsewhere.
 	Source func(ctx context.Context, tenant string, c *chain.Currency) (Source, error)
+	// Worth says what an amount of a currency is worth in units of its network's gas currency.
+	// Needed for tokens.
+	Worth func(ctx context.Context, currency string, a ledger.Amount) (ledger.Amount, error)
 	// Lasts is how long a proposal may be signed. Defaults to 48 hours.
 	Lasts time.Duration
 	// Lease is how long one worker keeps a proposal. Defaults to one minute.
@@ -134,8 +147,11 @@ func New(c Config) (*Service, error) {
 
 // terms are what the seal covers, without the Store.
 func (p *Proposal) terms() mandate.Terms {
-	sum := sha256.New()
-	said, err := json.Marshal([]any{p.From, p.Fee, p.Inputs, p.Outputs, p.Tx, p.ExpiresAt.UnixMicro()})
+	sum, tx := sha256.New(), p.Tx
+	if p.unnamed() {
+		tx = ""
+	}
+	said, err := json.Marshal([]any{p.From, p.Fee, p.Inputs, p.Outputs, tx, p.ExpiresAt.UnixMicro()})
 	if err != nil {
 		return mandate.Terms{} // texts and numbers always encode
 	}
@@ -157,7 +173,16 @@ func (s *Service) Contradicts(ctx context.Context, part storage.Partition, id st
 	if errors.Is(err, mandate.ErrMissing) || errors.Is(err, mandate.ErrForged) || errors.Is(err, mandate.ErrKey) {
 		return err.Error(), nil
 	}
-	return "", err
+	spender, ok := s.c.Clients[p.Network].(chain.ColdSpender)
+	if err != nil || !ok || !p.unnamed() || !p.live() || len(p.Raw) == 0 {
+		return "", err
+	}
+	// The seal cannot cover a hash that comes with the signature.
+	tx, err := spender.AcceptCold(p.From, p.Payload, p.Raw)
+	if !errors.Is(err, errors.ErrUnsupported) && (err != nil || tx.Tx != p.Tx) {
+		return "its signed transaction, or the hash, is not of what was proposed", nil //nolint:nilerr // it says so
+	}
+	return "", nil
 }
 
 // Authorize gives a proposal its seal under the newest key. It writes nothing.
@@ -168,8 +193,8 @@ func (s *Service) Authorize(p *Proposal) (err error) {
 
 func idOf(currency string, number int64) string { return fmt.Sprintf("refill-%s-%d", currency, number) }
 
-// ProposalChanged is the event of a proposal: it was made, or has another status or reason. Amount and
-// Fee are in coins of Currency.
+// ProposalChanged is the event of a proposal: it was made, or has another status or reason. Amount is in
+// coins of Currency, and Fee in coins of FeeIn, the network's gas currency.
 type ProposalChanged struct {
 	ProposalID string        `json:"proposal_id"`
 	From       Status        `json:"from"` // "" = it was made
@@ -180,7 +205,8 @@ type ProposalChanged struct {
 	Hot        chain.Address `json:"hot_address"`
 	Amount     string        `json:"amount"`
 	Fee        string        `json:"fee"`
-	Tx         string        `json:"tx"`
+	FeeIn      string        `json:"fee_currency"`
+	Tx         string        `json:"tx"` // "" = it is not known before the transaction is signed
 	Reason     string        `json:"reason,omitempty"`
 	By         string        `json:"by"` // who asked for it
 	ExpiresAt  time.Time     `json:"expires_at"`
@@ -199,7 +225,10 @@ func (s *Service) told(p *Proposal, from Status, now time.Time) (storage.Event, 
 		Tx: p.Tx, Reason: p.Reason, By: p.By, ExpiresAt: p.ExpiresAt,
 	}
 	if c, err := s.c.Registry.Currency(p.Currency); err == nil {
-		e.Amount, e.Fee = c.Decimal(p.Amount).String(), c.Decimal(p.Fee).String()
+		e.Amount = c.Decimal(p.Amount).String()
+	}
+	if gas, err := s.c.Registry.Gas(p.Network); err == nil {
+		e.Fee, e.FeeIn = gas.Decimal(p.Fee).String(), gas.Code
 	}
 	return stream.Tell(e, p.ID, now)
 }

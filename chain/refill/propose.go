@@ -1,6 +1,7 @@
 package refill
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,9 +18,10 @@ import (
 // address to its hot one, for somebody to sign elsewhere. With dry nothing is stored. by is the record
 // that the same Change writes, nil = none.
 //
-// Errors: *StateError of the one that is open or being sent; ErrUnable; what wraps
-// chain.ErrCurrency; chain.ErrShort where the cold coins are not enough; chain.ErrTooDear where the
-// fee would be more than half of the amount; and the node's.
+// Errors: *StateError of the one that is open or being sent, or has the nonce of the cold address; ErrUnable; what wraps
+// chain.ErrCurrency; chain.ErrShort where the cold coins are not enough, or the cold address cannot pay
+// its fee and so much is to be sent there; chain.ErrTooDear where the fee would be worth more than half
+// of the amount; chain.ErrOccupied while a transaction of the cold address waits; and the node's.
 func (s *Service) Propose(ctx context.Context, tenant, currency string, amount ledger.Amount, who string, dry bool, by *outgoing.Recorded) (Proposal, error) {
 	c, err := s.c.Registry.Currency(currency)
 	if err == nil && amount <= 0 {
@@ -39,6 +41,9 @@ func (s *Service) Propose(ctx context.Context, tenant, currency string, amount l
 	p.By = who
 	err = storage.Decide(ctx, s.c.Store, func(ctx context.Context) (storage.Change, error) {
 		number, err := s.next(ctx, tenant, currency)
+		if err == nil && p.unnamed() {
+			err = s.turn(ctx, tenant, p.Network, p.From)
+		}
 		if err != nil {
 			return storage.Change{}, err
 		}
@@ -54,7 +59,7 @@ func (s *Service) Propose(ctx context.Context, tenant, currency string, amount l
 		}
 		change := storage.Change{
 			// Two that are made at one moment have the same row, which is new to one of them.
-			ID: fmt.Sprintf("%s/%s%s", p.ID, p.Tx, callOf(by)), Partition: storage.Tenant(tenant), Tell: []storage.Event{e},
+			ID: fmt.Sprintf("%s/%s%s", p.ID, cmp.Or(p.Tx, p.Seal), callOf(by)), Partition: storage.Tenant(tenant), Tell: []storage.Event{e},
 			Put: []storage.Row{Proposals.Row(p.ID, 0, now.Add(lookEvery), p)},
 		}
 		if by != nil {
@@ -68,6 +73,19 @@ func (s *Service) Propose(ctx context.Context, tenant, currency string, amount l
 		p.ID = ""
 	}
 	return p, err
+}
+
+// Show writes the Payload of a proposal as JSON; nil on networks where it has no such form.
+func (s *Service) Show(p *Proposal) ([]byte, error) {
+	finder, ok := s.c.Clients[p.Network].(chain.ColdFinder)
+	if !ok {
+		return nil, nil
+	}
+	out, err := finder.ShowCold(p.From, p.Payload)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return nil, nil
+	}
+	return out, err
 }
 
 // shown is a proposal as the record of a call shows it.
@@ -101,6 +119,23 @@ func (s *Service) next(ctx context.Context, tenant, currency string) (int64, err
 	return p.Number + 1, err
 }
 
+// turn is a *StateError where a proposal of another currency is under way that has the next nonce of a
+// cold address. Where two are made at one moment all the same, one of them is Gone later.
+func (s *Service) turn(ctx context.Context, tenant string, n chain.Network, from chain.Address) error {
+	rows, err := s.c.Store.Find(ctx, storage.Query{
+		Table: Proposals.Table, Partition: storage.Tenant(tenant), Limit: newest,
+		Where: []storage.Cond{
+			{Column: "network", Op: storage.Eq, Value: string(n)}, {Column: "status", Op: storage.In, Value: []Status{Open, Sending}},
+		},
+	})
+	for _, r := range rows {
+		if p := Proposals.Value(r); p.unnamed() && p.From == from {
+			return &StateError{p.ID, p.Status}
+		}
+	}
+	return err
+}
+
 // build asks the node for the transaction, and holds it against what was asked for.
 func (s *Service) build(ctx context.Context, tenant string, c *chain.Currency, amount ledger.Amount) (p Proposal, err error) {
 	spender, err := s.spender(c.Network)
@@ -115,16 +150,30 @@ func (s *Service) build(ctx context.Context, tenant string, c *chain.Currency, a
 	if errors.Is(err, errors.ErrUnsupported) {
 		err = ErrUnable
 	}
+	accounts := s.accounts(c.Network)
+	if err == nil && accounts {
+		err = s.turn(ctx, tenant, c.Network, from.Address)
+	}
+	if err == nil && accounts && amount > from.Lies {
+		err = fmt.Errorf("%w: by the books %s %s lies at the cold address", chain.ErrShort, c.Decimal(from.Lies), c.Code)
+	}
 	if err == nil && at != from.Address {
 		err = fmt.Errorf("refill: the descriptor is of %s, and the cold address is %s", at, from.Address)
 	}
 	if err != nil {
 		return p, err
 	}
+	most, err := s.mostCost(ctx, c, amount)
+	if err != nil {
+		return p, err
+	}
 	u, tx, err := spender.ProposeCold(ctx, from.Descriptor, chain.Order{
-		Intent: chain.Intent{Tenant: tenant, Network: c.Network, Currency: c.Code, To: from.Hot, Amount: amount, MaxCost: max(amount/2, 1)},
+		Intent: chain.Intent{Tenant: tenant, Network: c.Network, Currency: c.Code, To: from.Hot, Amount: amount, MaxCost: most},
 		Coins:  from.Coins,
 	})
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = fmt.Errorf("%w: %w", ErrUnable, err)
+	}
 	if err != nil {
 		return p, err
 	}
@@ -132,11 +181,43 @@ func (s *Service) build(ctx context.Context, tenant string, c *chain.Currency, a
 		Tenant: tenant, Network: c.Network, Currency: c.Code, From: from.Address, To: from.Hot, Amount: amount, Fee: u.MaxCost,
 		Inputs: u.Spends, Outputs: u.Outputs, Payload: u.Payload, Tx: tx,
 	}
-	return p, p.check(from.Coins)
+	if accounts {
+		return p, p.checkAccount(most)
+	}
+	return p, p.check(from.Coins, most)
 }
 
-// check holds what a client made against what was asked of it.
-func (p *Proposal) check(coins []chain.Coin) error {
+// accounts reports whether a network keeps value in accounts.
+func (s *Service) accounts(n chain.Network) bool {
+	info, err := s.c.Registry.Network(string(n))
+	return err == nil && info.Family == chain.AccountFamily
+}
+
+// mostCost is the most that a refill of an amount may cost, in units of the gas currency: what half of the amount is worth.
+func (s *Service) mostCost(ctx context.Context, c *chain.Currency, amount ledger.Amount) (ledger.Amount, error) {
+	if !c.Native() {
+		if s.c.Worth == nil {
+			return 0, ErrUnable
+		}
+		var err error
+		if amount, err = s.c.Worth(ctx, c.Code, amount); err != nil {
+			return 0, err
+		}
+	}
+	return max(amount/2, 1), nil
+}
+
+// checkAccount holds what a client made against what was asked of it, on a network of accounts.
+func (p *Proposal) checkAccount(most ledger.Amount) error {
+	if len(p.Inputs) != 1 || p.Inputs[0] == "" || (p.Tx == "") != p.unnamed() || p.Fee <= 0 || p.Fee > most || len(p.Payload) == 0 ||
+		len(p.Outputs) != 1 || p.Outputs[0] != (chain.Output{To: p.To, Currency: p.Currency, Amount: p.Amount}) {
+		return fmt.Errorf("refill: %w: the transaction is not the one that was asked for", chain.ErrNode)
+	}
+	return nil
+}
+
+// check holds what a client made against what was asked of it, on a network of outputs.
+func (p *Proposal) check(coins []chain.Coin, most ledger.Amount) error {
 	var in, out ledger.Amount
 	var err error
 	for _, o := range p.Inputs {
@@ -160,7 +241,7 @@ func (p *Proposal) check(coins []chain.Coin) error {
 			return err
 		}
 	}
-	if paid != 1 || p.Fee <= 0 || in-out != p.Fee || p.Fee > max(p.Amount/2, 1) || p.Tx == "" || len(p.Payload) == 0 {
+	if paid != 1 || p.Fee <= 0 || in-out != p.Fee || p.Fee > most || p.Tx == "" || len(p.Payload) == 0 {
 		return fmt.Errorf("refill: %w: the transaction is not the one that was asked for", chain.ErrNode)
 	}
 	return nil
@@ -232,16 +313,76 @@ func (s *Service) Of(ctx context.Context, tenant string, n chain.Network, txs ..
 // askAtOnce bounds the transactions that one query asks about.
 const askAtOnce = 100
 
+// newest bounds the proposals of a currency that are looked through.
+const newest = 1000
+
+// Sent returns the proposal that made a transaction which paid the tenant in a currency, and what the
+// network took for it, in units of its gas currency. spends is what the transaction consumed. ok is
+// false where no proposal made it. On a network of accounts a node is asked: the error is the node's, or
+// chain.ErrBehind where it does not know the transaction.
+func (s *Service) Sent(ctx context.Context, tenant string, n chain.Network, currency, tx string, spends []string) (p Proposal, cost ledger.Amount, ok bool, err error) {
+	named, err := s.Of(ctx, tenant, n, tx)
+	if err != nil {
+		return p, 0, false, err
+	}
+	p, ok = named[tx]
+	if !s.accounts(n) {
+		return p, p.Fee, ok, nil
+	}
+	var all []Proposal
+	if ok {
+		all = append(all, p)
+	}
+	rows, err := s.newest(ctx, tenant, currency)
+	if err != nil {
+		return p, 0, false, err
+	}
+	for _, r := range rows {
+		v := Proposals.Value(r)
+		if !v.unnamed() || v.Network != n || !slices.Contains(spends, v.Inputs[0]) {
+			continue
+		}
+		why, err := s.Contradicts(ctx, storage.Tenant(tenant), r.ID, &v)
+		if err != nil {
+			return p, 0, false, err
+		}
+		if why == "" {
+			all = append(all, v)
+		}
+	}
+	for i := range all {
+		finder, ok := s.c.Clients[n].(chain.ColdFinder)
+		if !ok {
+			return p, 0, false, fmt.Errorf("%w: no client of network %s that finds transactions", ErrUnable, n)
+		}
+		found, st, err := finder.FindCold(storage.Apart(ctx), all[i].From, all[i].Payload, tx)
+		if err != nil {
+			return p, 0, false, fmt.Errorf("refill: transaction of proposal %s: %w", all[i].ID, err)
+		}
+		switch {
+		case found == tx && st.State == chain.Included:
+			return all[i], st.Cost, true, nil
+		case st.State == chain.Unknown || st.State == chain.Pending: // it has the nonce, and is in a block
+			return p, 0, false, fmt.Errorf("refill: %w: the node does not know transaction %s, which has the place of proposal %s", chain.ErrBehind, tx, all[i].ID)
+		}
+	}
+	return Proposal{}, 0, false, nil
+}
+
+func (s *Service) newest(ctx context.Context, tenant, currency string) ([]storage.Row, error) {
+	return s.c.Store.Find(ctx, storage.Query{
+		Table: Proposals.Table, Partition: storage.Tenant(tenant), Limit: newest,
+		Where: []storage.Cond{{Column: "currency", Op: storage.Eq, Value: currency}},
+		Order: []storage.Order{{Column: "number", Desc: true}},
+	})
+}
+
 // Change lists the coins that a tenant's proposals give back to a cold address where they have landed, of
 // the newest proposals of a currency. One that has ended otherwise may have been signed and sent by its
 // owner since: a node says whether its coins are there.
 func (s *Service) Change(ctx context.Context, tenant, currency string, a chain.Address) (coins []chain.Coin, err error) {
 	part := storage.Tenant(tenant)
-	rows, err := s.c.Store.Find(ctx, storage.Query{
-		Table: Proposals.Table, Partition: part, Limit: 1000,
-		Where: []storage.Cond{{Column: "currency", Op: storage.Eq, Value: currency}},
-		Order: []storage.Order{{Column: "number", Desc: true}},
-	})
+	rows, err := s.newest(ctx, tenant, currency)
 	if err != nil {
 		return nil, err
 	}

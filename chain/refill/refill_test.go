@@ -54,7 +54,7 @@ func (n *node) ProposeCold(_ context.Context, descriptor string, o chain.Order) 
 	}, tx, nil
 }
 
-func (n *node) AcceptCold(payload, signed []byte) (chain.Signed, error) {
+func (n *node) AcceptCold(_ chain.Address, payload, signed []byte) (chain.Signed, error) {
 	if !bytes.Equal(signed, append([]byte("signed "), payload...)) {
 		return chain.Signed{}, fmt.Errorf("%w: output 0 is another", chain.ErrRejected)
 	}

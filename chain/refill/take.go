@@ -1,6 +1,7 @@
 package refill
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,12 +40,15 @@ func (s *Service) decide(ctx context.Context, tenant, id string, by *outgoing.Re
 		if err != nil {
 			return storage.Change{}, err
 		}
-		if p.Status == was.Status && p.Reason == was.Reason && len(p.Raw) == len(was.Raw) && due.Equal(row.Due) {
+		if p.Status == was.Status && p.Reason == was.Reason && p.Tx == was.Tx && len(p.Raw) == len(was.Raw) && due.Equal(row.Due) {
 			return storage.Change{}, nil
 		}
 		c := storage.Change{ID: fmt.Sprintf("%s/%s/%d%s", id, p.Status, row.Version, callOf(by)), Partition: part}
 		if len(p.Raw) != len(was.Raw) { // more than a worker decides that sees it at a node
 			c.ID += "/signed"
+		}
+		if p.Tx != was.Tx {
+			c.ID += "/" + p.Tx
 		}
 		if p.Status != was.Status {
 			p.UpdatedAt = now
@@ -102,23 +106,23 @@ func (s *Service) Take(ctx context.Context, tenant, id string, signed []byte, dr
 	}
 	p, err = s.decide(ctx, tenant, id, by, func(p *Proposal, now time.Time) (time.Time, error) {
 		made = false
-		tx, err := spender.AcceptCold(p.Payload, signed)
+		tx, err := spender.AcceptCold(p.From, p.Payload, signed)
 		switch {
 		case p.Status == Expired || p.Status == Cancelled || p.Status == Gone:
 			return now, &StateError{id, p.Status}
 		case err != nil:
 			return now, err
-		case tx.Tx != p.Tx:
+		case tx.Tx != p.Tx && !p.unnamed():
 			return now, fmt.Errorf("%w: refill: it is transaction %s, proposed was %s", chain.ErrRejected, tx.Tx, p.Tx)
 		case p.Status == Sending && len(p.Raw) == 0: // somebody else sent it: from now on it is sent again
-			made, p.Raw = true, tx.Raw
+			made, p.Raw, p.Tx = true, tx.Raw, tx.Tx
 			return now, dryRun(dry)
 		case p.Status != Open:
 			return now, errTaken
 		case !now.Before(p.ExpiresAt):
 			return now, &StateError{id, Expired}
 		}
-		made, p.Raw = true, tx.Raw
+		made, p.Raw, p.Tx = true, tx.Raw, tx.Tx
 		return now, errors.Join(p.to(Sending, onSigned, ""), dryRun(dry))
 	})
 	switch {
@@ -214,20 +218,16 @@ func (s *Service) look(ctx context.Context, p Proposal) error {
 	if err != nil {
 		return err
 	}
-	client := s.c.Clients[p.Network]
-	said, err := client.Status(storage.Apart(ctx), chain.Attempt{Tx: p.Tx, Raw: p.Raw, Spends: p.Inputs, MaxCost: p.Fee})
-	if err == nil && len(said) != 1 {
-		err = fmt.Errorf("refill: status on %s: %w: %d answers to one question", p.Network, chain.ErrNode, len(said))
-	}
+	tx, st, err := s.became(storage.Apart(ctx), &p)
 	if err != nil {
 		return err
 	}
-	st, refused := said[0], error(nil)
+	refused := error(nil)
 	if p.Status == Sending && st.State == chain.Unknown && len(p.Raw) > 0 { // it is stored: what is lost is sent again
-		refused = client.Broadcast(storage.Apart(ctx), proof.NewStored(string(p.Network), p.Tx, p.Raw))
+		refused = s.c.Clients[p.Network].Broadcast(storage.Apart(ctx), proof.NewStored(string(p.Network), p.Tx, p.Raw))
 	}
 	after, err := s.decide(ctx, p.Tenant, p.ID, nil, func(p *Proposal, now time.Time) (time.Time, error) {
-		return s.follow(p, &st, refused != nil, now)
+		return s.follow(p, tx, &st, refused != nil, now)
 	})
 	if err == nil && after.Status == Sending && after.Reason != "" && after.Reason != p.Reason {
 		log := s.c.Log.With(slog.String("tenant", p.Tenant), slog.String("proposal", p.ID), slog.String("tx", p.Tx))
@@ -240,8 +240,35 @@ func (s *Service) look(ctx context.Context, p Proposal) error {
 	return err
 }
 
+// became asks the node what became of a proposal. tx is the hash of a transaction in a block that
+// somebody signed of it, "" = none, or it is known.
+func (s *Service) became(ctx context.Context, p *Proposal) (tx string, st chain.Status, err error) {
+	client := s.c.Clients[p.Network]
+	accounts := s.accounts(p.Network)
+	if !accounts || len(p.Raw) > 0 {
+		said, err := client.Status(ctx, chain.Attempt{Tx: p.Tx, Raw: p.Raw, Spends: p.Inputs, MaxCost: p.Fee})
+		if err == nil && len(said) != 1 {
+			err = fmt.Errorf("refill: status on %s: %w: %d answers to one question", p.Network, chain.ErrNode, len(said))
+		}
+		if err != nil {
+			return "", st, err
+		}
+		if st = said[0]; !accounts || st.State == chain.Included || st.State == chain.Pending {
+			return "", st, nil
+		}
+	}
+	finder, ok := client.(chain.ColdFinder)
+	if !ok {
+		return "", st, fmt.Errorf("%w: no client of network %s that finds transactions", ErrUnable, p.Network)
+	}
+	if tx, st, err = finder.FindCold(ctx, p.From, p.Payload, p.Tx); err == nil && st.State != chain.Included {
+		tx = "" // it may go away, and come back as another
+	}
+	return tx, st, err
+}
+
 // follow is the pure decision on what a node said.
-func (s *Service) follow(p *Proposal, st *chain.Status, refused bool, now time.Time) (due time.Time, err error) {
+func (s *Service) follow(p *Proposal, tx string, st *chain.Status, refused bool, now time.Time) (due time.Time, err error) {
 	if !p.live() {
 		return never, nil
 	}
@@ -250,15 +277,18 @@ func (s *Service) follow(p *Proposal, st *chain.Status, refused bool, now time.T
 		return now.Add(lookEvery), nil //nolint:nilerr // another process lists it
 	}
 	final := st.Confirmations >= c.Confirmations
+	if tx != "" && p.unnamed() && (len(p.Raw) == 0 || final) { // before that what is stored may be sent again
+		p.Tx = tx
+	}
 	switch {
 	case st.State == chain.Included && st.Executed && final:
 		return never, p.to(Landed, onFinal, "")
+	case st.State == chain.Included && final:
+		return never, p.to(Gone, onFailed, s.failed(p, st))
+	case st.State == chain.Conflicted && final && s.accounts(p.Network):
+		return never, p.to(Gone, onSpent, fmt.Sprintf("its nonce was used by %s, whose cost is to be booked by hand if cold coins paid it", cmp.Or(st.By, "another transaction")))
 	case st.State == chain.Conflicted && final:
-		reason := "its coins were spent by another transaction"
-		if st.By != "" {
-			reason = "its coins were spent by " + st.By
-		}
-		return never, p.to(Gone, onSpent, reason)
+		return never, p.to(Gone, onSpent, "its coins were spent by "+cmp.Or(st.By, "another transaction"))
 	case p.Status == Open && (st.State == chain.Included || st.State == chain.Pending):
 		return now.Add(lookEvery), p.to(Sending, onSigned, "") // somebody else has sent it
 	case len(p.Raw) == 0 && st.State == chain.Unknown && !now.Before(p.ExpiresAt):
@@ -275,4 +305,13 @@ func (s *Service) follow(p *Proposal, st *chain.Status, refused bool, now time.T
 		due = p.ExpiresAt
 	}
 	return due, nil
+}
+
+// failed says of a transaction that the network took and did not carry out what it cost.
+func (s *Service) failed(p *Proposal, st *chain.Status) string {
+	cost := "what it cost"
+	if gas, err := s.c.Registry.Gas(p.Network); err == nil && st.Cost > 0 {
+		cost = "its cost of " + gas.Decimal(st.Cost).String() + " " + gas.Code
+	}
+	return fmt.Sprintf("its transaction %s failed, and %s is to be booked by hand", p.Tx, cost)
 }

@@ -207,20 +207,21 @@ func (c payer) ChildFee(ctx context.Context, in chain.Intent, parent []byte, pai
 }
 
 // ColdAddress is the first client's that is a chain.ColdSpender.
-func (c payer) ColdAddress(descriptor string) (chain.Address, error) {
-	if s, ok := firstAble[chain.ColdSpender](c.client); ok {
+func (c *client) ColdAddress(descriptor string) (chain.Address, error) {
+	if s, ok := firstAble[chain.ColdSpender](c); ok {
 		return s.ColdAddress(descriptor)
 	}
-	return "", unskilled(c.client)
+	return "", unskilled(c)
 }
 
-// ProposeCold is one node's word: what a coin is worth is proven by the transaction that made it.
-func (c payer) ProposeCold(ctx context.Context, descriptor string, o chain.Order) (chain.Unsigned, string, error) {
+// ProposeCold is one node's word: what a coin is worth is proven by the transaction that made it,
+// and a nonce that is not the next one never lands.
+func (c *client) ProposeCold(ctx context.Context, descriptor string, o chain.Order) (chain.Unsigned, string, error) {
 	type made struct {
 		u  chain.Unsigned
 		tx string
 	}
-	m, err := either(ctx, c.client, func(s chain.ColdSpender) (made, error) {
+	m, err := either(ctx, c, func(s chain.ColdSpender) (made, error) {
 		u, tx, err := s.ProposeCold(ctx, descriptor, o)
 		return made{u, tx}, err
 	})
@@ -228,11 +229,34 @@ func (c payer) ProposeCold(ctx context.Context, descriptor string, o chain.Order
 }
 
 // AcceptCold is the first client's that is a chain.ColdSpender.
-func (c payer) AcceptCold(payload, signed []byte) (chain.Signed, error) {
-	if s, ok := firstAble[chain.ColdSpender](c.client); ok {
-		return s.AcceptCold(payload, signed)
+func (c *client) AcceptCold(from chain.Address, payload, signed []byte) (chain.Signed, error) {
+	if s, ok := firstAble[chain.ColdSpender](c); ok {
+		return s.AcceptCold(from, payload, signed)
 	}
-	return chain.Signed{}, unskilled(c.client)
+	return chain.Signed{}, unskilled(c)
+}
+
+// FindCold is told where Agree nodes tell the same.
+func (c *client) FindCold(ctx context.Context, from chain.Address, payload []byte, hint string) (string, chain.Status, error) {
+	type found struct {
+		tx string
+		st chain.Status
+	}
+	f, err := agree(ctx, c, "what became of a transaction of "+string(from), func(s chain.ColdFinder) (found, error) {
+		tx, st, err := s.FindCold(ctx, from, payload, hint)
+		return found{tx, st}, err
+	}, func(x, y found) bool {
+		return x.tx == y.tx && x.st.Block.Hash == y.st.Block.Hash && sameFate(x.st, y.st) && x.st.Cost == y.st.Cost
+	})
+	return f.tx, f.st, err
+}
+
+// ShowCold is the first client's that is a chain.ColdFinder.
+func (c *client) ShowCold(from chain.Address, payload []byte) ([]byte, error) {
+	if s, ok := firstAble[chain.ColdFinder](c); ok {
+		return s.ShowCold(from, payload)
+	}
+	return nil, unskilled(c)
 }
 
 func unskilled(c *client) error {

@@ -202,7 +202,7 @@ func (p *packet) proposal(d *descriptor) ([]byte, error) {
 
 // AcceptCold implements chain.ColdSpender. signed is a PSBT in base64 or as it is, with signatures
 // or finalised, or the signed transaction in hex or as it is.
-func (c *Client) AcceptCold(payload, signed []byte) (chain.Signed, error) {
+func (c *Client) AcceptCold(_ chain.Address, payload, signed []byte) (chain.Signed, error) {
 	p, err := psbt.NewFromRawBytes(bytes.NewReader(payload), false)
 	if err != nil {
 		return chain.Signed{}, fmt.Errorf("utxo: proposal: %w", err)

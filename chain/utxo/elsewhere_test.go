@@ -238,18 +238,18 @@ func TestAcceptCold(t *testing.T) {
 		for _, w := range who {
 			p := v.sign(t, u.Payload, txscript.SigHashAll, w...)
 			raw := written(t, p)
-			signed, err := v.c.AcceptCold(u.Payload, raw)
+			signed, err := v.c.AcceptCold("", u.Payload, raw)
 			require.NoError(t, err, name)
 			require.Equal(t, tx, signed.Tx)
 			text := base64.StdEncoding.EncodeToString(raw)
 			for _, again := range []string{text, " " + text[:60] + "\n" + text[60:] + "\n", hex.EncodeToString(signed.Raw), string(signed.Raw)} {
-				got, err := v.c.AcceptCold(u.Payload, []byte(again))
+				got, err := v.c.AcceptCold("", u.Payload, []byte(again))
 				require.NoError(t, err)
 				require.Equal(t, signed, got)
 			}
 			if len(w) == 2 || len(v.keys) == 1 {
 				require.NoError(t, psbt.MaybeFinalizeAll(p))
-				got, err := v.c.AcceptCold(u.Payload, written(t, p))
+				got, err := v.c.AcceptCold("", u.Payload, written(t, p))
 				require.NoError(t, err)
 				require.Equal(t, signed, got)
 			}
@@ -297,7 +297,7 @@ func TestAcceptCold(t *testing.T) {
 		"no base64":              []byte("cHNidP!"),
 		"over 16777216 bytes":    make([]byte, maxPayload+1),
 	} {
-		_, err := v.c.AcceptCold(u.Payload, back)
+		_, err := v.c.AcceptCold("", u.Payload, back)
 		require.ErrorIs(t, err, chain.ErrRejected, named)
 		require.ErrorContains(t, err, named)
 	}
@@ -313,7 +313,7 @@ func FuzzAcceptCold(f *testing.F) {
 		f.Add(written(f, v.sign(f, u.Payload, txscript.SigHashAll, w...)))
 	}
 	f.Fuzz(func(t *testing.T, back []byte) {
-		if signed, err := v.c.AcceptCold(u.Payload, back); err == nil {
+		if signed, err := v.c.AcceptCold("", u.Payload, back); err == nil {
 			require.Equal(t, tx, signed.Tx)
 		}
 	})

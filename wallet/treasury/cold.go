@@ -59,14 +59,19 @@ func (t *Treasury) freeOutputs(ctx context.Context, tenant string, n chain.Netwo
 // Dear says whether a cost, in units of the gas currency, is more than one part in
 // Config.MinSweep of an amount, at the present prices.
 func (t *Treasury) Dear(ctx context.Context, currency string, amount, cost ledger.Amount) (bool, error) {
+	worth, err := t.Worth(ctx, currency, amount)
+	return err == nil && worth/ledger.Amount(t.cfg.MinSweep) < cost, err
+}
+
+// Worth is what an amount of a currency is worth in units of its network's gas currency, rounded down.
+func (t *Treasury) Worth(ctx context.Context, currency string, amount ledger.Amount) (ledger.Amount, error) {
 	c, err := t.cfg.Registry.Currency(currency)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	gas, err := t.cfg.Registry.Gas(c.Network)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
-	worth, err := t.inGas(ctx, c, gas, amount)
-	return err == nil && worth/ledger.Amount(t.cfg.MinSweep) < cost, err
+	return t.inGas(ctx, c, gas, amount)
 }

@@ -1,7 +1,6 @@
 package treasury
 
 import (
-	"cmp"
 	"context"
 	"encoding/hex"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/chain/refill"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -55,8 +55,7 @@ func (t *Treasury) returned(ctx context.Context, s incoming.Sighting) (done bool
 			done = at.booked
 			return storage.Change{}, err
 		}
-		proposed, err := t.cfg.Proposed(ctx, s.Tenant, chain.Network(s.Network), s.Tx)
-		p, from := proposed[s.Tx]
+		_, cost, from, err := t.cfg.Sent(ctx, s.Tenant, chain.Network(s.Network), s.Currency, s.Tx, s.Spends)
 		known := from
 		if err == nil && !from {
 			from, known, err = t.fromCold(ctx, &s)
@@ -67,17 +66,21 @@ func (t *Treasury) returned(ctx context.Context, s incoming.Sighting) (done bool
 		done = true
 		c := storage.Change{ID: refillPrefix + g, Partition: storage.Tenant(s.Tenant), Require: append(notReturned(s),
 			TopUps.Guard(reversal(s), 0), TopUps.Guard("topup/"+g, 0))}
-		took, err := s.Amount.Add(p.Fee) // what a proposal's transaction costs is known
+		took, err := t.tookOf(ctx, &s, cost, at)
 		if err != nil {
 			return storage.Change{}, err
 		}
-		if from && took <= at.cold.Amount {
-			at.cold.Amount -= took
+		if from && took.all <= at.cold.Amount {
+			at.cold.Amount -= took.all
 			c.Put = []storage.Row{ColdRow(at.row, at.cold), TopUps.Row(refillPrefix+g, 0, time.Time{}, TopUp{Tx: s.Tx, Currency: s.Currency, Amount: s.Amount})}
-			if p.Fee > 0 {
+			if took.cost > 0 {
 				id := refillCost + g
-				c.Put = append(c.Put, SpentRow(id, TopUp{Tx: s.Tx, Currency: s.Currency, Amount: p.Fee}))
-				c.Post = []ledger.Tx{t.costTx(id, &s, p.Fee)}
+				c.Put = append(c.Put, SpentRow(id, TopUp{Tx: s.Tx, Currency: took.in, Amount: took.cost}))
+				c.Post = []ledger.Tx{t.costTx(id, &s, took.in, took.cost)}
+			}
+			if took.in != s.Currency && took.cost > 0 {
+				took.gas.Amount -= took.cost
+				c.Put = append(c.Put, ColdRow(took.row, took.gas))
 			}
 			return c, nil
 		}
@@ -97,9 +100,83 @@ func (t *Treasury) returned(ctx context.Context, s incoming.Sighting) (done bool
 // taken back.
 const refillCost = "refill/"
 
+// taken is what a refill took out of cold coins.
+type taken struct {
+	all  ledger.Amount // of the refill's currency
+	cost ledger.Amount // what the network took, of in
+	in   string
+	gas  TopUp // what lies cold of in by the books, where that is not the refill's currency
+	row  storage.Row
+}
+
+// tookOf adds what the network took, known of a proposal's transaction alone, to what came. Where the cold
+// address pays from a balance it may have more than the books know, such as ether that its owner sent for
+// the fee: what is above the books was never in them. What is booked for the transaction already is not
+// booked again.
+func (t *Treasury) tookOf(ctx context.Context, s *incoming.Sighting, cost ledger.Amount, at coldState) (k taken, err error) {
+	k.all, k.in = s.Amount, s.Currency
+	if cost <= 0 {
+		return k, nil
+	}
+	info, err := t.cfg.Registry.Network(s.Network)
+	if err != nil {
+		return k, err
+	}
+	if info.Family == chain.UTXOFamily {
+		k.cost = cost
+		k.all, err = s.Amount.Add(cost)
+		return k, err
+	}
+	gas, err := t.cfg.Registry.Gas(chain.Network(s.Network))
+	if err != nil {
+		return k, err
+	}
+	booked, err := t.costBooked(ctx, s.Tenant, s.Network, s.Tx)
+	if err != nil || booked {
+		return k, err
+	}
+	k.in = gas.Code
+	if gas.Code == s.Currency {
+		k.cost = max(0, min(cost, at.cold.Amount-s.Amount))
+		k.all, err = s.Amount.Add(k.cost)
+	} else {
+		k.gas, k.row, err = ColdOf(ctx, t.cfg.Store, s.Tenant, gas.Code)
+		k.cost = min(cost, k.gas.Amount)
+	}
+	if k.cost < cost {
+		t.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "refill_cost_not_in_books", slog.String("tenant", s.Tenant), slog.String("tx", s.Tx),
+			slog.String("cost", gas.Decimal(cost).String()), slog.String("booked", gas.Decimal(k.cost).String()))
+	}
+	return k, err
+}
+
+// costBooked reports whether what a transaction cost is booked: with one of its transfers, or by hand.
+func (t *Treasury) costBooked(ctx context.Context, tenant, network, tx string) (bool, error) {
+	part, with := storage.Tenant(tenant), spentPrefix+refillCost+network+"/"+tx+":"
+	rows, err := t.cfg.Store.Find(ctx, storage.Query{
+		Table: TopUps.Table, Partition: part, Limit: 1,
+		Where: []storage.Cond{{Column: storage.ColID, Op: storage.Ge, Value: with}, {Column: storage.ColID, Op: storage.Lt, Value: past(with)}},
+	})
+	if err != nil || len(rows) > 0 {
+		return len(rows) > 0, err
+	}
+	rows, err = t.cfg.Store.Rows(ctx, TopUps.Table, storage.Keys(part, costIDs(network, tx)...)...)
+	return len(rows) > 0, err
+}
+
+// costIDs are the rows that say that a cost was booked by hand, in each way in which its hash can be written.
+func costIDs(network, tx string) []string {
+	hashes := spellings(tx)
+	ids := make([]string, len(hashes))
+	for i, hash := range hashes {
+		ids[i] = spentPrefix + "cost/" + network + "/" + hash
+	}
+	return ids
+}
+
 // costTx books what a network took of cold coins; below 0 it takes that back.
-func (t *Treasury) costTx(id string, s *incoming.Sighting, cost ledger.Amount) ledger.Tx {
-	asset := ledger.Asset(s.Currency)
+func (t *Treasury) costTx(id string, s *incoming.Sighting, currency string, cost ledger.Amount) ledger.Tx {
+	asset := ledger.Asset(currency)
 	return ledger.Tx{ID: "cost/" + id, Kind: ledger.KindFee, Ref: s.Tx, At: t.cfg.Now(), Legs: []ledger.Leg{
 		{Account: ledger.FeesNetwork, Asset: asset, Delta: -cost}, {Account: ledger.Chain(s.Network), Asset: asset, Delta: cost},
 	}}
@@ -324,9 +401,18 @@ func (t *Treasury) undoReturned(ctx context.Context, s incoming.Sighting, was To
 		c.Post = t.floats(id, s, was.Currency, -was.Amount).Post
 	}
 	if err == nil && spent.Amount > 0 { // of a proposal's transaction
-		cold.Amount, err = cold.Amount.Add(spent.Amount)
 		c.Drop = append(c.Drop, cost)
-		c.Post = append(c.Post, t.costTx("refill-reverse/"+g, &s, -spent.Amount))
+		c.Post = append(c.Post, t.costTx("refill-reverse/"+g, &s, spent.Currency, -spent.Amount))
+		if spent.Currency == v.Currency {
+			cold.Amount, err = cold.Amount.Add(spent.Amount)
+		} else {
+			var gas TopUp
+			var row storage.Row
+			if gas, row, err = ColdOf(ctx, t.cfg.Store, s.Tenant, spent.Currency); err == nil {
+				gas.Amount, err = gas.Amount.Add(spent.Amount)
+			}
+			c.Put = append(c.Put, ColdRow(row, gas))
+		}
 	}
 	c.Put = append(c.Put, ColdRow(note, cold))
 	return c, true, err
@@ -355,10 +441,7 @@ func (t *Treasury) RefillCost(ctx context.Context, tenant string, n chain.Networ
 	if err != nil {
 		return false, err
 	}
-	ids := make([]string, len(hashes))
-	for i, hash := range hashes {
-		ids[i] = spentPrefix + "cost/" + string(n) + "/" + hash
-	}
+	ids := costIDs(string(n), tx)
 	tx = hashes[0]
 	id := "cost/" + string(n) + "/" + tx
 	err = storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
@@ -393,25 +476,43 @@ func (t *Treasury) RefillCost(ctx context.Context, tenant string, n chain.Networ
 	return made && err == nil, err
 }
 
-// costIsOurs is ErrOwnCost where the cost of a proposal's transaction is booked with its transfer. It is not
-// where that was held apart, and a person said that it is a refill.
+// costIsOurs is ErrOwnCost where the cost of a proposal's transaction is booked with its transfer, or
+// will be. It is not where that was held apart, and a person said that it is a refill, and where the
+// proposal is gone: its transaction failed, and brings nothing.
 func (t *Treasury) costIsOurs(ctx context.Context, tenant string, n chain.Network, tx string) error {
 	proposed, err := t.cfg.Proposed(ctx, tenant, n, tx)
 	p, is := proposed[tx]
-	if err != nil || !is {
+	if err != nil {
 		return err
 	}
-	at := slices.IndexFunc(p.Outputs, func(o chain.Output) bool { return !o.Change })
-	s, _, seen, err := incoming.Sightings.One(ctx, t.cfg.Store, storage.Network(string(n)), incoming.Key(tx, at))
-	if err != nil || !seen {
-		return cmp.Or(err, ErrOwnCost)
+	came, err := t.cfg.Store.Find(ctx, storage.Query{
+		Table: incoming.Sightings.Table, Partition: storage.Network(string(n)), Limit: askAtOnce,
+		Where: []storage.Cond{{Column: storage.ColID, Op: storage.Ge, Value: tx + ":"}, {Column: storage.ColID, Op: storage.Lt, Value: tx + ";"}},
+	})
+	if err != nil {
+		return err
 	}
-	g := s.Generated()
-	rows, err := t.cfg.Store.Rows(ctx, TopUps.Table, storage.Keys(storage.Tenant(tenant), refillPrefix+g, spentPrefix+refillCost+g)...)
-	if err == nil && (len(rows) != 1 || rows[0].ID != refillPrefix+g) {
-		err = ErrOwnCost
+	refills := 0
+	for _, r := range came {
+		s := incoming.Sightings.Value(r)
+		if s.Tenant != tenant {
+			continue
+		}
+		g := s.Generated()
+		rows, err := t.cfg.Store.Rows(ctx, TopUps.Table, storage.Keys(storage.Tenant(tenant), refillPrefix+g, spentPrefix+refillCost+g)...)
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			if refills++; row.ID != refillPrefix+g {
+				return ErrOwnCost
+			}
+		}
 	}
-	return err
+	if is && refills == 0 && p.Status != refill.Gone {
+		return ErrOwnCost
+	}
+	return nil
 }
 
 // spellings are the ways in which the hash of a transaction can be written, the one to keep first: a

@@ -92,6 +92,9 @@ type Config struct {
 	// Proposed returns the proposals of refills that made some of these transactions, by hash.
 	// Defaults to none.
 	Proposed func(ctx context.Context, tenant string, n chain.Network, txs ...string) (map[string]refill.Proposal, error)
+	// Sent returns the proposal of a refill that made a transaction, and what the network took for it: see
+	// refill.Service.Sent. Defaults to none.
+	Sent func(ctx context.Context, tenant string, n chain.Network, currency, tx string, spends []string) (p refill.Proposal, cost ledger.Amount, ok bool, err error)
 	// Cold lists a tenant's wallets that Sync only looks at. Defaults to none.
 	Cold func(ctx context.Context, tenant string) ([]ColdWallet, error)
 	// Custodian keeps coins elsewhere. Defaults to none.
@@ -132,6 +135,11 @@ func New(cfg Config) (*Treasury, error) {
 	if cfg.Proposed == nil {
 		cfg.Proposed = func(context.Context, string, chain.Network, ...string) (map[string]refill.Proposal, error) {
 			return nil, nil
+		}
+	}
+	if cfg.Sent == nil {
+		cfg.Sent = func(context.Context, string, chain.Network, string, string, []string) (p refill.Proposal, cost ledger.Amount, ok bool, err error) {
+			return p, 0, false, nil
 		}
 	}
 	if cfg.CostMargin == 0 {

@@ -248,5 +248,10 @@ transfer, err := c.TransferToMaster(ctx, client.CreateTransfer{
 	{Operation: "adoptNonces", As: operator, Body: `{"blockchain": "ETH", "reason": "The address was used elsewhere"}`},
 	{Operation: "retrySweep", As: operator, Path: []string{"<sweep>"}, Body: `{"blockchain": "OPTIMISM", "reason": "The new node is there"}`},
 	{Operation: "recoverDeposits", As: operator, Body: `{"blockchain": "BASE", "address": "<hot>", "from_height": 1, "reason": "A customer says that he paid"}`},
+	{Operation: "proposeRefill", As: operator, Body: `{"for_tenant": "<tenant>", "currency": "ETHBASE", "amount": "0.1", "reason": "Payouts wait for coins"}`},
+	{Operation: "listRefills", As: operator, Query: `{"for_tenant": "<tenant>", "limit": 2}`},
+	{Operation: "getRefill", As: operator, Path: []string{"refill-ETHBASE-1"}, Query: `{"for_tenant": "<tenant>"}`},
+	{Operation: "takeRefill", As: operator, Path: []string{"refill-ETHBASE-1"}, Body: `{"for_tenant": "<tenant>", "signed": "<signed>", "reason": "Ann signed it on the machine in the vault"}`},
+	{Operation: "cancelRefill", As: operator, Path: []string{"refill-ETHOPTIMISM-1"}, Body: `{"for_tenant": "<tenant>", "reason": "Deposits have come"}`},
 	{Operation: "resumeNetwork", As: operator, Body: `{"blockchain": "ETH", "height": 20, "reason": "The fork was looked at", "dry_run": true}`},
 }

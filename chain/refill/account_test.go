@@ -1,0 +1,386 @@
+package refill_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/mandate"
+	"github.com/cryptopay-go/cryptopay/chain/refill"
+	"github.com/cryptopay-go/cryptopay/internal/failing"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/memory"
+)
+
+// accounts is a network of accounts with one cold address. What is signed is a name, a bar and the
+// payload; its hash is "0x" and that.
+type accounts struct {
+	chain.Client
+	w       *world
+	built   int
+	nonce   int
+	fee     ledger.Amount
+	state   chain.Status // of the transaction that has the nonce
+	mined   string       // its hash, "" = none has
+	pool    map[string]bool
+	sent    map[string]int
+	down    error
+	refuse  error
+	without bool // no key signs for the address
+}
+
+func (n *accounts) Network() chain.Network { return "ETH" }
+
+func (n *accounts) ColdAddress(descriptor string) (chain.Address, error) {
+	return chain.Address(descriptor), nil
+}
+
+func (n *accounts) ProposeCold(_ context.Context, from string, o chain.Order) (chain.Unsigned, string, error) {
+	switch {
+	case n.down != nil:
+		return chain.Unsigned{}, "", n.down
+	case n.without:
+		return chain.Unsigned{}, "", fmt.Errorf("a contract: %w", errors.ErrUnsupported)
+	case n.fee > o.Intent.MaxCost:
+		return chain.Unsigned{}, "", &chain.DearError{Need: n.fee, Most: o.Intent.MaxCost}
+	}
+	n.built++
+	return chain.Unsigned{
+		Network: "ETH", Payload: fmt.Appendf(nil, "pay %d with %d", n.built, n.nonce), Spends: []string{fmt.Sprint(from, "/", n.nonce)}, MaxCost: n.fee,
+		Outputs: []chain.Output{{To: o.Intent.To, Currency: o.Intent.Currency, Amount: o.Intent.Amount}},
+	}, "", nil
+}
+
+func (n *accounts) AcceptCold(from chain.Address, payload, signed []byte) (chain.Signed, error) {
+	if by, what, _ := bytes.Cut(signed, []byte("|")); !bytes.Equal(what, payload) || len(by) == 0 || from != "cold" {
+		return chain.Signed{}, fmt.Errorf("%w: it is another", chain.ErrRejected)
+	}
+	return chain.Signed{Tx: "0x" + string(signed), Raw: signed}, nil
+}
+
+func (n *accounts) Status(_ context.Context, all ...chain.Attempt) ([]chain.Status, error) {
+	tx := all[0].Tx
+	switch {
+	case n.down != nil:
+		return nil, n.down
+	case "0x"+string(all[0].Raw) != tx:
+		return []chain.Status{{State: chain.Unknown}}, nil
+	case n.mined == tx:
+		return []chain.Status{n.state}, nil
+	case n.mined != "":
+		return []chain.Status{{State: chain.Conflicted, By: n.mined, Confirmations: n.state.Confirmations}}, nil
+	case n.pool[tx]:
+		return []chain.Status{{State: chain.Pending}}, nil
+	}
+	return []chain.Status{{State: chain.Unknown}}, nil
+}
+
+func (n *accounts) FindCold(_ context.Context, _ chain.Address, payload []byte, _ string) (string, chain.Status, error) {
+	switch {
+	case n.down != nil:
+		return "", chain.Status{}, n.down
+	case n.mined == "":
+		return "", chain.Status{State: chain.Unknown}, nil
+	case strings.HasSuffix(n.mined, "|"+string(payload)):
+		return n.mined, n.state, nil
+	}
+	return "", chain.Status{State: chain.Conflicted, By: n.mined, Confirmations: n.state.Confirmations}, nil
+}
+
+func (n *accounts) ShowCold(_ chain.Address, payload []byte) ([]byte, error) {
+	return fmt.Appendf(nil, "%q", payload), nil
+}
+
+// Broadcast demands that what is sent is stored.
+func (n *accounts) Broadcast(_ context.Context, s chain.Stored) error {
+	n.w.t.Helper()
+	all, err := n.w.s.List(n.w.t.Context(), "t", 10, 0)
+	require.NoError(n.w.t, err)
+	kept := false
+	for _, p := range all {
+		kept = kept || p.Tx == s.Tx() && bytes.Equal(p.Raw, s.Raw())
+	}
+	require.True(n.w.t, kept)
+	if n.refuse != nil {
+		return n.refuse
+	}
+	n.pool[s.Tx()] = true
+	n.sent[s.Tx()]++
+	return nil
+}
+
+// newAccounts is a tenant with 10,000 units of each currency at a cold address.
+func newAccounts(t *testing.T, store storage.Store, between func(storage.Store) storage.Store) (*world, *accounts) {
+	t.Helper()
+	w := newWorld(t, store, nil)
+	n := &accounts{w: w, pool: map[string]bool{}, sent: map[string]int{}, fee: 10, nonce: 5}
+	used := w.store
+	if between != nil {
+		used = between(used)
+	}
+	var err error
+	w.s, err = refill.New(refill.Config{
+		Store: used, Registry: chain.MainnetRegistry(), Clients: map[chain.Network]chain.Client{"ETH": n}, Lasts: lasts,
+		Seals: seals{mandate.Keys{mandate.Derive(bytes.Repeat([]byte{1}, 32))}}, Now: func() time.Time { return w.now },
+		Source: func(_ context.Context, _ string, c *chain.Currency) (refill.Source, error) {
+			return refill.Source{Address: "cold", Descriptor: "cold", Hot: "hot", Lies: 10_000}, nil
+		},
+		Worth: func(_ context.Context, _ string, a ledger.Amount) (ledger.Amount, error) { return a / 100, nil },
+	})
+	require.NoError(t, err)
+	return w, n
+}
+
+func (w *world) proposeIn(currency string) refill.Proposal {
+	w.t.Helper()
+	p, err := w.s.Propose(w.t.Context(), "t", currency, 4000, "ann", false, nil)
+	require.NoError(w.t, err)
+	return p
+}
+
+func by(name string, p refill.Proposal) []byte { return []byte(name + "|" + string(p.Payload)) }
+
+func included(confirmations int64) chain.Status {
+	return chain.Status{State: chain.Included, Executed: true, Confirmations: confirmations, Cost: 7}
+}
+
+// TestAccountRefill: made, taken once whoever signs it again, sent until a node has it, landed. Another
+// currency of the same cold address waits for it, because it has the nonce.
+func TestAccountRefill(t *testing.T) {
+	onBoth(t, func(t *testing.T, store func() storage.Store) {
+		w, n := newAccounts(t, store(), nil)
+		ctx := t.Context()
+		p := w.proposeIn("USDTERC20")
+		require.Empty(t, p.Tx)
+		require.Equal(t, []string{"cold/5"}, p.Inputs)
+		shown, err := w.s.Show(&p)
+		require.NoError(t, err)
+		require.Equal(t, `"pay 1 with 5"`, string(shown))
+		_, err = w.s.Propose(ctx, "t", "ETH", 4000, "ann", false, nil)
+		require.Equal(t, &refill.StateError{ID: p.ID, Current: refill.Open}, err)
+		_, _, err = w.s.Take(ctx, "t", p.ID, []byte("ann|something else"), false, nil)
+		require.ErrorIs(t, err, chain.ErrRejected)
+		_, made, err := w.s.Take(ctx, "t", p.ID, by("ann", p), true, nil)
+		require.NoError(t, err)
+		require.False(t, made)
+		require.Equal(t, p, w.get(p.ID))
+
+		taken, made, err := w.s.Take(ctx, "t", p.ID, by("ann", p), false, nil)
+		require.NoError(t, err)
+		require.True(t, made)
+		require.Equal(t, "0xann|pay 1 with 5", taken.Tx)
+		again, made, err := w.s.Take(ctx, "t", p.ID, by("bob", p), false, nil)
+		require.NoError(t, err)
+		require.False(t, made)
+		require.Equal(t, taken, again)
+
+		n.down = chain.ErrNode
+		w.now = w.now.Add(time.Minute)
+		_, err = w.s.Step(ctx)
+		require.ErrorIs(t, err, chain.ErrNode)
+		n.down, n.refuse = nil, chain.ErrNode
+		w.later(time.Minute)
+		require.Equal(t, "not_taken", w.get(p.ID).Reason)
+		n.refuse = nil
+		w.later(time.Minute)
+		w.later(time.Minute)
+		require.Empty(t, w.get(p.ID).Reason)
+		require.Equal(t, map[string]int{taken.Tx: 1}, n.sent)
+		clear(n.pool)
+		w.later(2 * lasts)
+		require.Equal(t, map[string]int{taken.Tx: 2}, n.sent, "what nodes forget is sent again")
+		_, _, _, err = w.s.Sent(ctx, "t", "ETH", "USDTERC20", taken.Tx, []string{"cold/5"})
+		require.ErrorIs(t, err, chain.ErrBehind, "who saw it in a block knows more than this node")
+		n.mined, n.state = taken.Tx, included(1)
+		w.later(time.Minute)
+		require.Equal(t, refill.Sending, w.get(p.ID).Status)
+		_, cost, ok, err := w.s.Sent(ctx, "t", "ETH", "USDTERC20", taken.Tx, []string{"cold/5"})
+		require.NoError(t, err)
+		require.True(t, ok)
+		require.EqualValues(t, 7, cost)
+		_, _, ok, err = w.s.Sent(ctx, "t", "ETH", "USDTERC20", "0xanother", []string{"cold/5"})
+		require.NoError(t, err)
+		require.False(t, ok)
+		n.state = included(100)
+		w.later(time.Minute)
+		require.Equal(t, refill.Landed, w.get(p.ID).Status)
+		require.Equal(t, map[refill.Status]int{refill.Open: 1, refill.Sending: 3, refill.Landed: 1}, w.told(), "and each reason")
+		n.mined, n.nonce = "", 6
+		require.Equal(t, "refill-ETH-1", w.proposeIn("ETH").ID)
+	})
+}
+
+// TestAccountRefillSentByHand: a node has it before it came back, or in another signature than came back.
+func TestAccountRefillSentByHand(t *testing.T) {
+	onBoth(t, func(t *testing.T, store func() storage.Store) {
+		w, n := newAccounts(t, store(), nil)
+		ctx := t.Context()
+		hand := w.proposeIn("ETH")
+		n.mined, n.state = "0x"+string(by("ann", hand)), included(1)
+		w.later(time.Minute)
+		require.Equal(t, refill.Sending, w.get(hand.ID).Status)
+		require.Equal(t, n.mined, w.get(hand.ID).Tx)
+		n.mined = "" // a fork takes it away
+		w.later(lasts)
+		require.Equal(t, refill.Expired, w.get(hand.ID).Status)
+
+		other := w.proposeIn("ETH")
+		_, _, err := w.s.Take(ctx, "t", other.ID, by("ann", other), false, nil)
+		require.NoError(t, err)
+		n.mined, n.state = "0x"+string(by("bob", other)), included(1)
+		w.later(time.Minute)
+		require.Equal(t, "0x"+string(by("ann", other)), w.get(other.ID).Tx, "a fork may take the other away")
+		n.mined = ""
+		w.later(time.Minute)
+		require.Equal(t, 1, n.sent["0x"+string(by("ann", other))])
+		n.mined, n.state = "0x"+string(by("bob", other)), included(100)
+		w.later(time.Minute)
+		require.Equal(t, refill.Landed, w.get(other.ID).Status)
+		require.Equal(t, n.mined, w.get(other.ID).Tx)
+		_, made, err := w.s.Take(ctx, "t", other.ID, by("ann", other), false, nil)
+		require.NoError(t, err)
+		require.False(t, made)
+	})
+}
+
+// TestAccountRefillIsGone: another transaction has the nonce, or its own failed. It is gone once that is
+// final, and the reason names what is to be booked.
+func TestAccountRefillIsGone(t *testing.T) {
+	onBoth(t, func(t *testing.T, store func() storage.Store) {
+		for _, back := range []bool{false, true} {
+			for _, failed := range []bool{false, true} {
+				w, n := newAccounts(t, store(), nil)
+				p := w.proposeIn("USDTERC20")
+				if back {
+					_, _, err := w.s.Take(t.Context(), "t", p.ID, by("ann", p), false, nil)
+					require.NoError(t, err)
+				}
+				n.mined, n.state = "0xanother", included(1)
+				if failed {
+					n.mined, n.state.Executed = "0x"+string(by("ann", p)), false
+				}
+				w.later(time.Minute)
+				require.Contains(t, []refill.Status{refill.Open, refill.Sending}, w.get(p.ID).Status, "a fork may bring it back")
+				n.state.Confirmations = 100
+				w.later(time.Minute)
+				require.Equal(t, refill.Gone, w.get(p.ID).Status)
+				require.Contains(t, w.get(p.ID).Reason, n.mined)
+				require.Contains(t, w.get(p.ID).Reason, "booked by hand")
+				if failed {
+					require.Contains(t, w.get(p.ID).Reason, "0.00000007 ETH")
+				}
+				_, _, err := w.s.Take(t.Context(), "t", p.ID, by("ann", p), false, nil)
+				require.Equal(t, &refill.StateError{ID: p.ID, Current: refill.Gone}, err)
+			}
+		}
+	})
+}
+
+// TestAccountRefillRefuses: what lies there by the books, what its fee is worth, and an address that nobody
+// signs for.
+func TestAccountRefillRefuses(t *testing.T) {
+	t.Parallel()
+	w, n := newAccounts(t, memory.New(), nil)
+	propose := func(currency string, amount ledger.Amount) error {
+		_, err := w.s.Propose(t.Context(), "t", currency, amount, "ann", false, nil)
+		return err
+	}
+	require.ErrorIs(t, propose("ETH", 10_001), chain.ErrShort)
+	require.ErrorIs(t, propose("ETH", 19), chain.ErrTooDear)
+	require.ErrorIs(t, propose("USDTERC20", 1999), chain.ErrTooDear)
+	n.without = true
+	require.ErrorIs(t, propose("ETH", 100), refill.ErrUnable)
+	n.without, n.down = false, chain.ErrNode
+	require.ErrorIs(t, propose("ETH", 100), chain.ErrNode)
+	n.down = nil
+	require.NoError(t, propose("USDTERC20", 2000))
+}
+
+// TestAccountRefillEdited: whoever writes to the database alone has nothing taken back, sent or booked by
+// what he wrote.
+func TestAccountRefillEdited(t *testing.T) {
+	onBoth(t, func(t *testing.T, store func() storage.Store) {
+		for name, edit := range map[string]func(p *refill.Proposal){
+			"recipient": func(p *refill.Proposal) { p.To = "thief" },
+			"sender":    func(p *refill.Proposal) { p.From = "thief" },
+			"payload":   func(p *refill.Proposal) { p.Payload = []byte("pay 9 with 5") },
+			"nonce":     func(p *refill.Proposal) { p.Inputs = []string{"cold/6"} },
+			"raw":       func(p *refill.Proposal) { p.Raw = []byte("thief|pay 9 with 5"); p.Tx = "0x" + string(p.Raw) },
+			"hash":      func(p *refill.Proposal) { p.Tx = "0xanother" },
+		} {
+			w, n := newAccounts(t, store(), nil)
+			ctx := t.Context()
+			p := w.proposeIn("ETH")
+			_, _, err := w.s.Take(ctx, "t", p.ID, by("ann", p), false, nil)
+			require.NoError(t, err)
+			p, row, _, err := refill.Proposals.One(ctx, w.store, storage.Tenant("t"), p.ID)
+			require.NoError(t, err)
+			edit(&p)
+			require.NoError(t, storage.CommitOne(ctx, w.store, storage.Change{
+				ID: "edited", Partition: row.Partition, Put: []storage.Row{refill.Proposals.Row(row.ID, row.Version, row.Due, p)},
+			}), name)
+			why, err := w.s.Contradicts(ctx, row.Partition, row.ID, &p)
+			require.NoError(t, err)
+			require.NotEmpty(t, why, name)
+			_, _, err = w.s.Take(ctx, "t", row.ID, by("ann", p), false, nil)
+			require.ErrorIs(t, err, refill.ErrAltered, name)
+			n.mined, n.state = p.Tx, included(100)
+			_, _, ok, err := w.s.Sent(ctx, "t", "ETH", "ETH", p.Tx, []string{"cold/5", "cold/6"})
+			require.NoError(t, err)
+			require.False(t, ok, name)
+			n.mined = ""
+			w.later(time.Minute)
+			require.Equal(t, refill.Sending, w.get(row.ID).Status, name)
+			require.Empty(t, n.sent, name)
+		}
+	})
+}
+
+// TestAccountRefillCrashes: whatever befalls any commit of a refill, at each step, it is made once, sent
+// once it is stored, landed and told of once.
+func TestAccountRefillCrashes(t *testing.T) {
+	onBoth(t, func(t *testing.T, store func() storage.Store) {
+		for _, fault := range failing.Faults {
+			met := 0
+			for at := 1; at <= 4; at++ {
+				var c *failing.Commits
+				w, n := newAccounts(t, store(), func(s storage.Store) storage.Store {
+					c = &failing.Commits{Store: s, At: map[int]failing.Fault{at: fault}, Meanwhile: func() {}}
+					return c
+				})
+				ctx := t.Context()
+				busy := (*refill.StateError)(nil)
+				asked(t, func() bool {
+					_, err := w.s.Propose(ctx, "t", "ETH", 4000, "ann", false, nil)
+					return err == nil || errors.As(err, &busy)
+				})
+				all := must(w.s.List(ctx, "t", 10, 0))
+				require.Len(t, all, 1)
+				asked(t, func() bool {
+					_, _, err := w.s.Take(ctx, "t", all[0].ID, by("ann", all[0]), false, nil)
+					return err == nil
+				})
+				for i := 0; w.get(all[0].ID).Status != refill.Landed; i++ {
+					require.Less(t, i, 20)
+					if tx := "0x" + string(by("ann", all[0])); n.sent[tx] > 0 {
+						n.mined, n.state = tx, included(100)
+					}
+					w.now = w.now.Add(2 * time.Minute)
+					_, _ = w.s.Step(ctx) // an error is of what is done again
+				}
+				met += len(c.Met)
+				require.Len(t, must(w.s.List(ctx, "t", 10, 0)), 1)
+				require.Equal(t, map[refill.Status]int{refill.Open: 1, refill.Sending: 1, refill.Landed: 1}, w.told(), "%s at %d", fault, at)
+			}
+			require.GreaterOrEqual(t, met, 3, fault)
+		}
+	})
+}
