@@ -132,7 +132,8 @@ func TestProof_MerchantChecksHisBalanceAgainstAPublishedRoot(t *testing.T) {
 		require.False(t, proved, said)
 	}
 	for _, other := range []published{
-		{"tenant/" + w.newTenant("other"), root.number, root.root}, {root.partition, "1", root.root},
+		{"tenant/" + w.newTenant("other"), root.number, root.root},
+		{root.partition, "1", root.root},
 		{root.partition, root.number, strings.Repeat("0", 64)},
 	} {
 		said, proved = check(t, program, other, first, "USDTERC20", a.Body)
