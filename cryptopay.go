@@ -62,6 +62,7 @@ type App struct {
 	figures    *figuring
 	houseMoney *house.Service
 	refills    *refill.Service
+	saidShort  *sync.Map // when, by tenant and currency: see saysShort
 
 	mandateKeys mandate.Keys
 	audit       *audit.Chain // of all that people do

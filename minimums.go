@@ -100,7 +100,7 @@ type sampler struct {
 func (a *App) costWorkers() []Worker {
 	var out []Worker
 	for _, n := range a.networks {
-		if info, err := a.cfg.Registry.Network(string(n.name)); err == nil && info.Family == chain.AccountFamily {
+		if accounts, err := a.accounts(n.name); err == nil && accounts {
 			out = append(out, Worker{Name: "minimums/" + string(n.name), Every: time.Minute, Step: (&sampler{a: a, network: n.name}).step})
 		}
 	}

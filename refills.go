@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -20,6 +21,7 @@ import (
 // newRefills builds what brings cold coins back.
 func (a *App) newRefills(clients map[chain.Network]chain.Client) (err error) {
 	c := a.cfg
+	a.saidShort = new(sync.Map)
 	a.refills, err = refill.New(refill.Config{
 		Store: c.Store, Registry: c.Registry, Clients: clients, Seals: mandates{a, false}, Now: c.Clock.Now, Log: c.Log, Source: a.coldSource,
 		Worth: func(ctx context.Context, currency string, amount ledger.Amount) (ledger.Amount, error) {
@@ -130,10 +132,29 @@ func (a *App) proposeRefill(ctx context.Context, tenant, currency string, lack l
 	switch {
 	case err == nil:
 		a.cfg.Log.LogAttrs(ctx, slog.LevelInfo, "refill_proposed", append(said, slog.String("proposal", p.ID))...)
-	case errors.As(err, &busy), errors.Is(err, refill.ErrUnable), errors.Is(err, chain.ErrShort), errors.Is(err, chain.ErrTooDear), errors.Is(err, chain.ErrOccupied), errors.Is(err, ErrUpgrade):
+	case errors.As(err, &busy), errors.Is(err, refill.ErrUnable), errors.Is(err, chain.ErrTooDear), errors.Is(err, chain.ErrOccupied), errors.Is(err, ErrUpgrade):
+	case errors.Is(err, chain.ErrShort) && !a.saysShort(tenant, currency):
 	default:
 		a.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "refill_not_proposed", append(said, slog.Any("error", err))...)
 	}
+}
+
+// saysShort reports whether to say that a cold address has too little: on a network of accounts, where
+// it may lack the gas alone, and a person has to send that; once an hour.
+func (a *App) saysShort(tenant, currency string) bool {
+	c, err := a.cfg.Registry.Currency(currency)
+	if err != nil {
+		return true
+	}
+	if accounts, err := a.accounts(c.Network); err == nil && !accounts {
+		return false
+	}
+	now, key := a.cfg.Clock.Now(), tenant+"/"+currency
+	if last, ok := a.saidShort.Load(key); ok && now.Before(last.(time.Time).Add(time.Hour)) {
+		return false
+	}
+	a.saidShort.Store(key, now)
+	return true
 }
 
 // sending reports whether a transaction of a tenant's is signed and not final.

@@ -14,6 +14,8 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -27,8 +29,8 @@ func coldOrder(currency string, amount, most ledger.Amount) chain.Order {
 	}}
 }
 
-// TestColdIsSignedByAnotherLibrary: what is shown is signed by anvil, with alloy, on networks with and
-// without EIP-1559, and is what was proposed.
+// TestColdIsSignedByAnotherLibrary: anvil, which uses alloy, signs the JSON that ShowCold writes, on networks
+// with and without EIP-1559. AcceptCold takes it for what was proposed.
 func TestColdIsSignedByAnotherLibrary(t *testing.T) {
 	t.Parallel()
 	n := openTown(t)
@@ -93,9 +95,9 @@ func TestColdIsSignedByAnotherLibrary(t *testing.T) {
 	}
 }
 
-// TestColdFeeHasRoom: the most per gas is twice what it would be, and less where the bound, the network's
-// limit or the address's balance say so. What does not even pay the present fee is refused, with what is
-// to be sent there.
+// TestColdFeeHasRoom: a proposal pays at most twice the usual bound per gas, and less where its cost's bound, the
+// network's limit or the address's balance allow less. An address that cannot pay the present fee is refused,
+// with how much is to be sent there.
 func TestColdFeeHasRoom(t *testing.T) {
 	t.Parallel()
 	n := openTown(t)
@@ -158,8 +160,8 @@ func TestColdAddressThatNobodySignsFor(t *testing.T) {
 	require.ErrorIs(t, err, chain.ErrRejected)
 }
 
-// TestColdOnAPrunedNode: the node has thrown away the state in which the nonce was used. What came back and
-// has no receipt can never land; what is not known by a hash stays unknown.
+// TestColdOnAPrunedNode: the node has thrown away the state in which the nonce was used. A transaction that came
+// back and has no receipt can never land. Of a proposal that nobody gave back no hash is known: it stays Unknown.
 func TestColdOnAPrunedNode(t *testing.T) {
 	t.Parallel()
 	n := openTown(t)
@@ -218,13 +220,30 @@ func FuzzAcceptCold(f *testing.F) {
 	f.Add(payload)
 	f.Add(raw[20:])
 	f.Add([]byte("0x02"))
+	_, tx, err := unsigned(raw)
+	require.NoError(f, err)
+	one, err := crypto.ToECDSA(common.LeftPadBytes([]byte{1}, 32)) // the key of from
+	require.NoError(f, err)
+	good, err := types.SignTx(tx, c.signer(), one)
+	require.NoError(f, err)
+	signed, err := good.MarshalBinary()
+	require.NoError(f, err)
+	_, err = c.AcceptCold(from, payload, signed)
+	require.NoError(f, err)
+	f.Add(signed)
+	f.Add([]byte(hexutil.Encode(signed)))
 	f.Fuzz(func(t *testing.T, signed []byte) {
 		got, err := c.AcceptCold(from, payload, signed)
 		if err != nil {
 			require.ErrorIs(t, err, chain.ErrRejected)
 			return
 		}
-		_, err = c.signed(got.Tx, got.Raw)
+		var came types.Transaction
+		require.NoError(t, came.UnmarshalBinary(got.Raw))
+		by, err := types.Sender(c.signer(), &came)
 		require.NoError(t, err)
+		require.Equal(t, string(from), by.Hex())
+		require.Equal(t, c.signer().Hash(tx), c.signer().Hash(&came), "all that is signed is as it was proposed")
+		require.Equal(t, came.Hash().Hex(), got.Tx)
 	})
 }

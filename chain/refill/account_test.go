@@ -14,7 +14,6 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/mandate"
 	"github.com/cryptopay-go/cryptopay/chain/refill"
-	"github.com/cryptopay-go/cryptopay/internal/failing"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
@@ -340,47 +339,6 @@ func TestAccountRefillEdited(t *testing.T) {
 			w.later(time.Minute)
 			require.Equal(t, refill.Sending, w.get(row.ID).Status, name)
 			require.Empty(t, n.sent, name)
-		}
-	})
-}
-
-// TestAccountRefillCrashes: whatever befalls any commit of a refill, at each step, it is made once, sent
-// once it is stored, landed and told of once.
-func TestAccountRefillCrashes(t *testing.T) {
-	onBoth(t, func(t *testing.T, store func() storage.Store) {
-		for _, fault := range failing.Faults {
-			met := 0
-			for at := 1; at <= 4; at++ {
-				var c *failing.Commits
-				w, n := newAccounts(t, store(), func(s storage.Store) storage.Store {
-					c = &failing.Commits{Store: s, At: map[int]failing.Fault{at: fault}, Meanwhile: func() {}}
-					return c
-				})
-				ctx := t.Context()
-				busy := (*refill.StateError)(nil)
-				asked(t, func() bool {
-					_, err := w.s.Propose(ctx, "t", "ETH", 4000, "ann", false, nil)
-					return err == nil || errors.As(err, &busy)
-				})
-				all := must(w.s.List(ctx, "t", 10, 0))
-				require.Len(t, all, 1)
-				asked(t, func() bool {
-					_, _, err := w.s.Take(ctx, "t", all[0].ID, by("ann", all[0]), false, nil)
-					return err == nil
-				})
-				for i := 0; w.get(all[0].ID).Status != refill.Landed; i++ {
-					require.Less(t, i, 20)
-					if tx := "0x" + string(by("ann", all[0])); n.sent[tx] > 0 {
-						n.mined, n.state = tx, included(100)
-					}
-					w.now = w.now.Add(2 * time.Minute)
-					_, _ = w.s.Step(ctx) // an error is of what is done again
-				}
-				met += len(c.Met)
-				require.Len(t, must(w.s.List(ctx, "t", 10, 0)), 1)
-				require.Equal(t, map[refill.Status]int{refill.Open: 1, refill.Sending: 1, refill.Landed: 1}, w.told(), "%s at %d", fault, at)
-			}
-			require.GreaterOrEqual(t, met, 3, fault)
 		}
 	})
 }

@@ -388,32 +388,59 @@ func TestRefillEdited(t *testing.T) {
 // TestRefillCrashes: whatever befalls any commit of a refill, at each step, it is made once, sent once it
 // is stored, landed and told of once.
 func TestRefillCrashes(t *testing.T) {
+	crashes(t, "BTC", signed, func(t *testing.T, store storage.Store, between func(storage.Store) storage.Store) (*world, func(refill.Proposal)) {
+		w := newWorld(t, store, between)
+		return w, func(p refill.Proposal) {
+			if w.node.sent[p.Tx] > 0 {
+				w.node.state = final
+			}
+		}
+	})
+}
+
+// TestAccountRefillCrashes is the same on a network of accounts.
+func TestAccountRefillCrashes(t *testing.T) {
+	sign := func(p refill.Proposal) []byte { return by("ann", p) }
+	crashes(t, "ETH", sign, func(t *testing.T, store storage.Store, between func(storage.Store) storage.Store) (*world, func(refill.Proposal)) {
+		w, n := newAccounts(t, store, between)
+		return w, func(p refill.Proposal) {
+			if tx := "0x" + string(sign(p)); n.sent[tx] > 0 {
+				n.mined, n.state = tx, included(100)
+			}
+		}
+	})
+}
+
+// crashes has each fault befall each commit of a refill. open makes the world on a store, and what has the
+// refill's transaction in a final block once it was sent.
+func crashes(
+	t *testing.T, currency string, sign func(refill.Proposal) []byte,
+	open func(*testing.T, storage.Store, func(storage.Store) storage.Store) (w *world, mine func(refill.Proposal)),
+) {
 	onBoth(t, func(t *testing.T, store func() storage.Store) {
 		for _, fault := range failing.Faults {
 			met := 0
 			for at := 1; at <= 4; at++ {
 				var c *failing.Commits
-				w := newWorld(t, store(), func(s storage.Store) storage.Store {
+				w, mine := open(t, store(), func(s storage.Store) storage.Store {
 					c = &failing.Commits{Store: s, At: map[int]failing.Fault{at: fault}, Meanwhile: func() {}}
 					return c
 				})
 				ctx := t.Context()
 				busy := (*refill.StateError)(nil)
 				asked(t, func() bool {
-					_, err := w.s.Propose(ctx, "t", "BTC", 4000, "ann", false, nil)
+					_, err := w.s.Propose(ctx, "t", currency, 4000, "ann", false, nil)
 					return err == nil || errors.As(err, &busy)
 				})
 				all := must(w.s.List(ctx, "t", 10, 0))
 				require.Len(t, all, 1)
 				asked(t, func() bool {
-					_, _, err := w.s.Take(ctx, "t", all[0].ID, signed(all[0]), false, nil)
+					_, _, err := w.s.Take(ctx, "t", all[0].ID, sign(all[0]), false, nil)
 					return err == nil
 				})
 				for i := 0; w.get(all[0].ID).Status != refill.Landed; i++ {
 					require.Less(t, i, 20)
-					if w.node.sent[all[0].Tx] > 0 {
-						w.node.state = final
-					}
+					mine(all[0])
 					w.now = w.now.Add(2 * time.Minute)
 					_, _ = w.s.Step(ctx) // an error is of what is done again
 				}

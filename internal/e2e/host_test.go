@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"log/slog"
 	"sync"
 	"testing"
@@ -42,6 +43,7 @@ type setup struct {
 	float    string // the operator's own ether for fees
 	// signer stands before the real one. Defaults to nothing.
 	signer func(chain.Signer) chain.Signer
+	log    io.Writer // gets what the App logs, as the test's output does; nil = none does
 }
 
 // compose makes an App as a program would at its start.
@@ -65,12 +67,16 @@ func compose(t testing.TB, s setup) *cryptopay.App {
 	if s.signer != nil {
 		signer = s.signer(signer)
 	}
+	log := t.Output()
+	if s.log != nil {
+		log = io.MultiWriter(log, s.log)
+	}
 	app, err = cryptopay.New(cryptopay.Config{
 		Store: s.store, Chains: []chain.Client{s.client}, HeadAge: -1, GoneAfter: -1, Registry: s.registry, Addresses: source, Signer: signer,
 		Rates: rates.NewFixed(s.clock.Now, "USD", map[string]string{"ETH": "2000", "USDT": "1", "USDC": "1", "DAI": "1", "TRX": "0.25"}),
 		Key:   bytes.Repeat([]byte{7}, 32), Clock: s.clock,
 		Notifier: s.notifier, Callbacks: webhook.Guard{AllowHTTP: true}, Outgoing: outgoing.Config{StuckAfter: stuckAfter},
-		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Log: slog.New(slog.NewTextHandler(log, nil)),
 	})
 	require.NoError(t, err)
 	require.NoError(t, app.Open(t.Context(), keys.Tables()...))

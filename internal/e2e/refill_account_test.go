@@ -398,16 +398,33 @@ func TestAnvilFT08_ATokenThatRefuses(t *testing.T) {
 }
 
 // TestAnvilFT08_ARefillIsProposedByItself: hot coins are below half of the target, and a refill lies ready
-// to be signed. Who cancels it is not asked again at once.
+// to be signed. While the cold address cannot pay its gas the log says once an hour how much is to be sent
+// there. Who cancels a refill is not asked again at once.
 func TestAnvilFT08_ARefillIsProposedByItself(t *testing.T) {
 	t.Parallel()
 	n := openAnvil(t, usual)
 	h, ctx := cooled(t, n, "USDTERC20"), t.Context()
-	chill(t, h.app, h.tenant, "USDTERC20", addressOf(keeper(t)).Hex(), "250", "200")
+	said, vault := new(bytes.Buffer), addressOf(keeper(t))
+	h.log = said
+	h.app = compose(t, h.setup)
+	n.ask(nil, "anvil_setBalance", vault, (*hexutil.Big)(big.NewInt(1000)))
+	chill(t, h.app, h.tenant, "USDTERC20", vault.Hex(), "250", "200")
 	for range 20 {
 		h.mine(1)
 	}
 	all, err := h.app.Operate.Refills(ctx, h.tenant, 10, 0)
+	require.NoError(t, err)
+	require.Empty(t, all)
+	require.Equal(t, 1, strings.Count(said.String(), "refill_not_proposed"), said)
+	require.Regexp(t, `refill_not_proposed .*currency=USDTERC20 .*send at least 0\.0\d+ ETH more to `+vault.Hex(), said)
+	h.clock.Advance(time.Hour)
+	h.mine(1)
+	require.Equal(t, 2, strings.Count(said.String(), "refill_not_proposed"), said)
+	n.ask(nil, "anvil_setBalance", vault, (*hexutil.Big)(big.NewInt(1e18)))
+	for range 20 {
+		h.mine(1)
+	}
+	all, err = h.app.Operate.Refills(ctx, h.tenant, 10, 0)
 	require.NoError(t, err)
 	require.Len(t, all, 1)
 	require.Equal(t, refill.Open, all[0].Status)

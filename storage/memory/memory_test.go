@@ -1,8 +1,12 @@
 package memory_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -77,6 +81,105 @@ func TestIndexFollowsItsRows(t *testing.T) {
 	}
 	require.NoError(t, s.Commit(ctx, storage.Change{ID: "drop", Partition: p, Drop: []storage.Row{things.Row("1", 3, time.Time{}, thing{})}})[0])
 	require.Empty(t, find(storage.Cond{Column: "kind", Op: storage.Eq, Value: "a"}))
+}
+
+// numbered has an index of numbers, as rows that are read on from a place have.
+type numbered struct {
+	Seq  int64  `db:"seq"`
+	Kind string `db:"kind"`
+}
+
+var numbers = storage.NewTable[numbered]("numbers", storage.Index("seq"), storage.Index("kind"))
+
+// Whatever rows are put, changed and dropped, in a host's transaction that ends either way or outside of
+// one, a query by range finds what looking at each row finds.
+func TestRangesFindWhatIsThere(t *testing.T) {
+	t.Parallel()
+	ctx, s, p := context.Background(), memory.New(), storage.Tenant("t")
+	require.NoError(t, s.Open(ctx, numbers.Table))
+	seed := rand.Uint64()
+	t.Log("seed", seed)
+	random, there, commits := rand.New(rand.NewPCG(seed, 0)), map[string]storage.Row{}, 0
+	id := func() string { return fmt.Sprint("r", random.IntN(30)) }
+	change := func(s storage.Store, there map[string]storage.Row) {
+		commits++
+		c, name := storage.Change{ID: fmt.Sprint(commits), Partition: p}, id()
+		was, known := there[name]
+		if known && random.IntN(3) == 0 {
+			c.Drop = []storage.Row{numbers.Row(name, was.Version, time.Time{}, numbered{})}
+			delete(there, name)
+		} else {
+			v := numbered{random.Int64N(20) - 5, fmt.Sprint(random.IntN(3))}
+			c.Put = []storage.Row{numbers.Row(name, was.Version, time.Time{}, v)}
+			there[name] = numbers.Row(name, was.Version+1, time.Time{}, v)
+		}
+		require.NoError(t, s.Commit(ctx, c)[0])
+	}
+	agrees := func(s storage.Store, there map[string]storage.Row) {
+		ops := []storage.Op{storage.Gt, storage.Ge, storage.Lt, storage.Le, storage.Ne, storage.Eq}
+		holds := func(op storage.Op, order int) bool {
+			return map[storage.Op]bool{
+				storage.Gt: order > 0, storage.Ge: order >= 0, storage.Lt: order < 0, storage.Le: order <= 0, storage.Ne: order != 0, storage.Eq: order == 0,
+			}[op]
+		}
+		seq, from, to, kind := random.Int64N(24)-7, id(), id(), fmt.Sprint(random.IntN(4))
+		ofSeq, ofFrom, ofTo := ops[random.IntN(len(ops))], ops[random.IntN(len(ops))], ops[random.IntN(len(ops))]
+		conds := []storage.Cond{
+			{Column: "id", Op: ofFrom, Value: from}, {Column: "id", Op: ofTo, Value: to}, {Column: "seq", Op: ofSeq, Value: seq}, {Column: "kind", Op: storage.Eq, Value: kind},
+		}
+		tests := []func(storage.Row) bool{
+			func(r storage.Row) bool { return holds(ofFrom, cmp.Compare(r.ID, from)) },
+			func(r storage.Row) bool { return holds(ofTo, cmp.Compare(r.ID, to)) },
+			func(r storage.Row) bool { return holds(ofSeq, cmp.Compare(numbers.Value(r).Seq, seq)) },
+			func(r storage.Row) bool { return numbers.Value(r).Kind == kind },
+		}
+		which := random.IntN(1 << len(conds))
+		q, want := storage.Query{Table: numbers.Table, Partition: p}, []string{}
+		for i := range conds {
+			if which&(1<<i) != 0 {
+				q.Where = append(q.Where, conds[i])
+			}
+		}
+		for name, r := range there {
+			if !slices.ContainsFunc([]int{0, 1, 2, 3}, func(i int) bool { return which&(1<<i) != 0 && !tests[i](r) }) {
+				want = append(want, name)
+			}
+		}
+		slices.Sort(want)
+		rows, err := s.Find(ctx, q)
+		require.NoError(t, err)
+		got := []string{}
+		for _, r := range rows {
+			got = append(got, r.ID)
+		}
+		require.Equal(t, want, got, "%+v", q.Where)
+		n, err := s.Count(ctx, q)
+		require.NoError(t, err)
+		require.EqualValues(t, len(want), n, "%+v", q.Where)
+	}
+	for range 300 {
+		change(s, there)
+		for range 5 {
+			agrees(s, there)
+		}
+		if random.IntN(4) > 0 {
+			continue
+		}
+		tx, err := s.Begin(ctx)
+		require.NoError(t, err)
+		inside := maps.Clone(there)
+		for range 3 {
+			change(s.WithTx(tx), inside)
+			agrees(s.WithTx(tx), inside)
+			agrees(s, there)
+		}
+		if random.IntN(2) == 0 {
+			require.NoError(t, tx.Rollback())
+			continue
+		}
+		require.NoError(t, tx.Commit())
+		there = inside
+	}
 }
 
 // A posting between known accounts goes a short way, which refuses what the long way does.
