@@ -174,10 +174,36 @@ func (g *gethTown) forgot(t testing.TB, txs []common.Hash) bool {
 	return true
 }
 
-// rewrite replaces the last blocks by empty ones.
+// rewrite replaces the last blocks by empty ones. The pool hears first that they are gone:
+// where it learned that together with the new blocks, it would take back by itself what
+// the old blocks had, also what the test drops.
 func (g *gethTown) rewrite(t testing.TB, depth int) {
 	t.Helper()
-	g.ask(t, nil, "debug_setHead", quantity(g.height()-int64(depth)))
+	head := g.height()
+	lost := map[common.Address]uint64{} // the first nonce of each sender in these blocks
+	for h := head; h > head-int64(depth); h-- {
+		var b struct {
+			Transactions []struct {
+				From  common.Address
+				Nonce hexutil.Uint64
+			}
+		}
+		g.ask(t, &b, "eth_getBlockByNumber", quantity(h), true)
+		for _, tx := range slices.Backward(b.Transactions) {
+			lost[tx.From] = uint64(tx.Nonce)
+		}
+	}
+	g.ask(t, nil, "debug_setHead", quantity(head-int64(depth)))
+	for a, nonce := range lost {
+		for start := time.Now(); ; {
+			var pooled hexutil.Uint64
+			g.ask(t, &pooled, "eth_getTransactionCount", a, "pending")
+			if uint64(pooled) == nonce {
+				break
+			}
+			require.Less(t, time.Since(start), time.Minute, "the pool does not hear of the blocks that are gone")
+		}
+	}
 	for range depth {
 		g.commit(t, []hexutil.Bytes{})
 	}
