@@ -26,8 +26,9 @@ type PoolConfig struct {
 	// Shared lists the networks on which all addresses of a tenant are of one
 	// account. Defaults to none.
 	Shared map[chain.Network]chain.Multiplexer
-	// Ahead is how many free addresses per network Fill keeps. Below three quarters of
-	// it Wake says so. Defaults to 256.
+	// Ahead is the most free addresses per network that Fill keeps: at first it keeps 32,
+	// later as many as were handed out. Below three quarters of what it keeps Wake says
+	// so. Defaults to 256.
 	Ahead int
 	// Lease is how many addresses are taken for a tenant at once, up to a quarter of Ahead
 	// where it uses them up within a minute. A process that ends wastes those it did not
@@ -65,7 +66,12 @@ type Pool struct {
 type end struct {
 	turn chan struct{} // full while somebody derives
 	left int           // free ones, as far as this process knows; under Pool.mu
+	keep int           // how many free ones Fill keeps, 0 = not known yet; under Pool.mu
 }
+
+// low reports whether so few free addresses may be worth deriving more: a good part of a
+// block is missing, or it is not known how many there should be.
+func (e *end) low(free int) bool { return e.keep == 0 || free <= e.keep*3/4 }
 
 type leaseKey struct {
 	network chain.Network
@@ -322,16 +328,12 @@ func (p *Pool) end(network chain.Network) *end {
 	return e
 }
 
-// low reports whether so few free addresses are worth deriving more: a good part of a
-// block is missing.
-func (p *Pool) low(free int) bool { return free <= p.cfg.Ahead*3/4 }
-
 // took counts free addresses that were taken, and wakes who fills the directory.
 func (p *Pool) took(network chain.Network, n int) {
 	e := p.end(network)
 	p.mu.Lock()
 	e.left -= n
-	low := p.low(e.left)
+	low := e.low(e.left)
 	p.mu.Unlock()
 	if low {
 		select {
@@ -419,7 +421,8 @@ func (p *Pool) Step(ctx context.Context) (worked int, err error) {
 	return worked, err
 }
 
-// Fill derives until the network has Ahead free addresses.
+// Fill derives until the network has as many free addresses as were handed out: 32 at
+// least, and Ahead at most.
 func (p *Pool) Fill(ctx context.Context, network chain.Network) error {
 	_, err := p.fill(ctx, network)
 	return err
@@ -442,13 +445,30 @@ func (p *Pool) fill(ctx context.Context, network chain.Network) (int, error) {
 	free := int(count)
 	p.mu.Lock()
 	e.left = free
+	low := e.low(free)
 	p.mu.Unlock()
-	if !p.low(free) {
+	if !low {
 		return 0, nil
 	}
-	n := p.cfg.Ahead - free
+	next, _, err := p.last(ctx, storage.Network(string(network)))
+	if err != nil {
+		return 0, err
+	}
+	used := int(next) - 1 - free
+	p.mu.Lock()
+	e.keep = min(max(used, atFirst), p.cfg.Ahead)
+	n := e.keep - free
+	low = e.low(free)
+	p.mu.Unlock()
+	if !low {
+		return 0, nil
+	}
 	return n, p.derive(ctx, network, n)
 }
+
+// atFirst is how many free addresses a network has that nobody uses yet. They are watched
+// and audited like all others, so they are few.
+const atFirst = 32
 
 // derive adds count addresses at the directory's end. The row with the highest
 // sequence says where that is; seq is unique, so that of two processes one

@@ -450,3 +450,48 @@ func TestFS02_EditedOwnAddressIsNotHandedOut(t *testing.T) {
 		require.NotEqual(t, chain.Address("addr000001"), d.Address)
 	}
 }
+
+// A network that nobody uses has few free addresses. It gets as many as were handed out, up
+// to Ahead, and another process finds the same.
+func TestFP10_ThePoolGrowsWithItsUse(t *testing.T) {
+	t.Parallel()
+	ctx, s, c := context.Background(), newStore(t), newClock()
+	open := func() *incoming.Pool {
+		p, err := incoming.NewPool(incoming.PoolConfig{Store: s, Source: &source{}, Now: c.Now, Networks: []chain.Network{eth}, Ahead: 100, Lease: 1})
+		require.NoError(t, err)
+		return p
+	}
+	free := func() int {
+		n, err := s.Count(ctx, storage.Query{
+			Table: incoming.Addresses.Table, Partition: storage.Network(string(eth)),
+			Where: []storage.Cond{{Column: "tenant", Op: storage.Eq, Value: ""}},
+		})
+		require.NoError(t, err)
+		return int(n)
+	}
+	p := open()
+	n, err := p.Step(ctx)
+	require.NoError(t, err)
+	require.Equal(t, 32, n)
+	n, err = p.Step(ctx)
+	require.NoError(t, err)
+	require.Zero(t, n, "it is full")
+	used := 0
+	for _, step := range []struct{ take, free, other int }{
+		{7, 25, 25}, {1, 32, 32}, {12, 32, 32}, {30, 50, 50}, {1, 49, 49}, {40, 91, 91}, {20, 71, 100}, {24, 76, 76}, {4, 72, 100}, {150, 100, 100},
+	} {
+		for range step.take {
+			c.Advance(2 * time.Minute) // so that no lease grows
+			_, err := p.Take(ctx, eth, "shop")
+			require.NoError(t, err)
+			used++
+		}
+		_, err := p.Step(ctx)
+		require.NoError(t, err)
+		require.Equal(t, step.free, free(), "after %d", used)
+		other := open()
+		_, err = other.Step(ctx)
+		require.NoError(t, err)
+		require.Equal(t, step.other, free(), "another process, after %d", used)
+	}
+}
