@@ -248,6 +248,23 @@ func TestCoinsFT08_RefillIsProposedByItself(t *testing.T) {
 	s.sound()
 }
 
+// TestCoinsFT08_TheWholeIsLessThanIsNeeded: less lies cold than the hot coins lack. What is there is
+// proposed, less its fee.
+func TestCoinsFT08_TheWholeIsLessThanIsNeeded(t *testing.T) {
+	t.Parallel()
+	m := utxotest.Open(t, "BTC", "simnet", 330)
+	safe := openSafe(t, m, false)
+	s, move := cooledShop(t, m, safe)
+	s.keep(safe, "90", "80")
+	s.mine(3)
+	all, err := s.app.Operate.Refills(t.Context(), s.tenant, 10, 0)
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	require.Equal(t, move.Amount, all[0].Amount+all[0].Fee)
+	require.Len(t, all[0].Outputs, 1)
+	s.sound()
+}
+
 // TestCoinsFT08_DescriptorOfAnotherAddress: what cannot sign for the cold address is refused.
 func TestCoinsFT08_DescriptorOfAnotherAddress(t *testing.T) {
 	t.Parallel()
