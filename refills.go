@@ -252,8 +252,8 @@ func (o *Operate) refill(ctx context.Context, tenant, id string, c Call, do func
 	return p, o.done(ctx, by), nil
 }
 
-// Refills lists the proposals of a tenant, newest first.
-func (o *Operate) Refills(ctx context.Context, tenant string, limit, offset int) ([]refill.Proposal, error) {
+// Refills lists the proposals of a tenant, newest first, and says how many there are.
+func (o *Operate) Refills(ctx context.Context, tenant string, limit, offset int) (page []refill.Proposal, total int64, err error) {
 	return o.a.refills.List(ctx, tenant, limit, offset)
 }
 

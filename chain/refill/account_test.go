@@ -120,7 +120,7 @@ func (n *accounts) ShowCold(_ chain.Address, payload []byte) ([]byte, error) {
 // Broadcast demands that what is sent is stored.
 func (n *accounts) Broadcast(_ context.Context, s chain.Stored) error {
 	n.w.t.Helper()
-	all, err := n.w.s.List(n.w.t.Context(), "t", 10, 0)
+	all, _, err := n.w.s.List(n.w.t.Context(), "t", 10, 0)
 	require.NoError(n.w.t, err)
 	kept := false
 	for _, p := range all {
@@ -390,7 +390,7 @@ func TestAccountRefillsOfOneColdAddress(t *testing.T) {
 			w.later(time.Minute)
 			var stand []refill.Proposal
 			for i, a := range asks {
-				all, err := w.s.List(ctx, a.tenant, 10, 0)
+				all, _, err := w.s.List(ctx, a.tenant, 10, 0)
 				require.NoError(t, err)
 				for _, p := range all {
 					if p.Currency == a.currency && p.Status == refill.Open {

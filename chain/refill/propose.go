@@ -383,17 +383,21 @@ func (s *Service) Get(ctx context.Context, tenant, id string) (Proposal, error) 
 	return p, err
 }
 
-// List returns a tenant's proposals, newest first.
-func (s *Service) List(ctx context.Context, tenant string, limit, offset int) ([]Proposal, error) {
-	rows, err := s.c.Store.Find(ctx, storage.Query{
+// List returns a tenant's proposals, newest first, and how many there are.
+func (s *Service) List(ctx context.Context, tenant string, limit, offset int) (page []Proposal, total int64, err error) {
+	q := storage.Query{
 		Table: Proposals.Table, Partition: storage.Tenant(tenant), Limit: limit, Offset: offset,
 		Order: []storage.Order{{Column: "created_at", Desc: true}},
-	})
-	out := make([]Proposal, len(rows))
-	for i, r := range rows {
-		out[i] = Proposals.Value(r)
 	}
-	return out, err
+	rows, err := s.c.Store.Find(ctx, q)
+	if err == nil {
+		total, err = s.c.Store.Count(ctx, q)
+	}
+	page = make([]Proposal, len(rows))
+	for i, r := range rows {
+		page[i] = Proposals.Value(r)
+	}
+	return page, total, err
 }
 
 // Of returns the proposals that made some of these transactions, by their hash. Where two are of

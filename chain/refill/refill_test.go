@@ -157,6 +157,14 @@ func (w *world) get(id string) refill.Proposal {
 	return p
 }
 
+func (w *world) all() []refill.Proposal {
+	w.t.Helper()
+	all, total, err := w.s.List(w.t.Context(), "t", 10, 0)
+	require.NoError(w.t, err)
+	require.EqualValues(w.t, len(all), total)
+	return all
+}
+
 func (w *world) later(d time.Duration) {
 	w.t.Helper()
 	w.now = w.now.Add(d)
@@ -220,7 +228,7 @@ func TestRefill(t *testing.T) {
 		require.NoError(t, err)
 		require.Empty(t, dry.ID)
 		p := w.propose()
-		require.Equal(t, []refill.Proposal{p}, must(w.s.List(ctx, "t", 10, 0)))
+		require.Equal(t, []refill.Proposal{p}, w.all())
 		_, err = w.s.Propose(ctx, "t", "BTC", 1, false, "ann", false, nil)
 		require.Equal(t, &refill.StateError{ID: p.ID, Current: refill.Open}, err)
 		_, _, err = w.s.Take(ctx, "t", p.ID, []byte("signed something else"), false, nil)
@@ -432,7 +440,7 @@ func crashes(
 					_, err := w.s.Propose(ctx, "t", currency, 4000, false, "ann", false, nil)
 					return err == nil || errors.As(err, &busy)
 				})
-				all := must(w.s.List(ctx, "t", 10, 0))
+				all := w.all()
 				require.Len(t, all, 1)
 				asked(t, func() bool {
 					_, _, err := w.s.Take(ctx, "t", all[0].ID, sign(all[0]), false, nil)
@@ -445,7 +453,7 @@ func crashes(
 					_, _ = w.s.Step(ctx) // an error is of what is done again
 				}
 				met += len(c.Met)
-				require.Len(t, must(w.s.List(ctx, "t", 10, 0)), 1)
+				require.Len(t, w.all(), 1)
 				require.Equal(t, map[refill.Status]int{refill.Open: 1, refill.Sending: 1, refill.Landed: 1}, w.told(), "%s at %d", fault, at)
 			}
 			require.GreaterOrEqual(t, met, 3, fault)

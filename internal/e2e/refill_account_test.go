@@ -424,7 +424,7 @@ func TestAnvilFT08_TheWholeIsLessThanIsNeeded(t *testing.T) {
 
 func (h *host) refills() []refill.Proposal {
 	h.t.Helper()
-	all, err := h.app.Operate.Refills(h.t.Context(), h.tenant, 10, 0)
+	all, _, err := h.app.Operate.Refills(h.t.Context(), h.tenant, 10, 0)
 	require.NoError(h.t, err)
 	return all
 }
@@ -470,7 +470,7 @@ func TestAnvilFT08_ARefillIsProposedByItself(t *testing.T) {
 	for range 20 {
 		h.mine(1)
 	}
-	all, err := h.app.Operate.Refills(ctx, h.tenant, 10, 0)
+	all, _, err := h.app.Operate.Refills(ctx, h.tenant, 10, 0)
 	require.NoError(t, err)
 	require.Empty(t, all)
 	require.Equal(t, 1, strings.Count(said.String(), "refill_not_proposed"), said)
@@ -482,14 +482,14 @@ func TestAnvilFT08_ARefillIsProposedByItself(t *testing.T) {
 	for range 20 {
 		h.mine(1)
 	}
-	all, err = h.app.Operate.Refills(ctx, h.tenant, 10, 0)
+	all, _, err = h.app.Operate.Refills(ctx, h.tenant, 10, 0)
 	require.NoError(t, err)
 	require.Len(t, all, 1)
 	require.Equal(t, refill.Open, all[0].Status)
 	_, _, err = h.app.Operate.CancelRefill(ctx, h.tenant, all[0].ID, why)
 	require.NoError(t, err)
 	h.mine(20)
-	all, err = h.app.Operate.Refills(ctx, h.tenant, 10, 0)
+	all, _, err = h.app.Operate.Refills(ctx, h.tenant, 10, 0)
 	require.NoError(t, err)
 	require.Len(t, all, 1)
 	h.sound()
