@@ -227,7 +227,8 @@ type (
 		ColdAddress(descriptor string) (Address, error)
 		// ProposeCold makes a transaction that pays Intent.Amount to Intent.To from the
 		// descriptor's address, at a fee of at most Intent.MaxCost. On a network of outputs it
-		// spends some of Order.Coins, which lie there, and the rest goes back; coins that
+		// spends some of Order.Coins, which lie there, and the rest goes back, or with Intent.All
+		// as many as fit, which pay all that they are less the fee; coins that
 		// the node knows to be spent are left out. On a network of accounts it has the
 		// address's next nonce, and the address pays the fee. tx is its hash, whoever signs
 		// it; "" where the hash depends on the signature. ErrShort: the address has too little
