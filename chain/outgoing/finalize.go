@@ -200,7 +200,7 @@ func (n *Sender) change(ctx context.Context, won *attempt, s *transition) error 
 			c := coinOf(row)
 			c.arrive(s)
 			continue
-		case known && v.State == CoinGone && IsMerge(won.v.Intent):
+		case known && v.State == CoinGone && ParseID(won.v.Intent).Kind == OrderMerge:
 			back, guard, err := Found(ctx, n.Store, n.part, row)
 			if err != nil {
 				return err

@@ -28,7 +28,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
@@ -402,10 +401,8 @@ func (n *Sender) deliver(ctx context.Context) (int, error) {
 // one thing.
 func object(o Outcome) string {
 	id := o.Intent
-	if gas, ok := strings.CutPrefix(id, "gas/"); ok && o.Purpose == chain.ForGas {
-		if _, sweep, ok := strings.Cut(gas, "/"); ok {
-			id = sweep
-		}
+	if gas := ParseID(id); gas.Kind == OrderGas && o.Purpose == chain.ForGas {
+		id = gas.For
 	}
 	return o.Tenant + "/" + id
 }

@@ -106,7 +106,7 @@ func (s *shop) spent(id string) (coins, merges int, cost ledger.Amount) {
 	require.NoError(s.t, err)
 	for _, r := range rows {
 		a := outgoing.Attempts.Value(r)
-		if outgoing.PayoutOf(a.Intent) == id {
+		if outgoing.ParseID(a.Intent).For == id {
 			merges++
 		} else if a.Intent != id {
 			continue
@@ -245,7 +245,7 @@ func earlyMergesMakePayoutsCheaper(t *testing.T, open func() *utxotest.Mint) {
 		require.NoError(t, err)
 		early, before := 0, ledger.Amount(0)
 		for _, r := range rows {
-			if a := outgoing.Attempts.Value(r); outgoing.IsEarly(a.Intent) {
+			if a := outgoing.Attempts.Value(r); outgoing.ParseID(a.Intent).Early() {
 				early++
 				before += a.MaxCost
 			}
