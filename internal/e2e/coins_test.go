@@ -183,21 +183,39 @@ func TestFT04_EarlyMergesMakePayoutsCheaper(t *testing.T) {
 	t.Parallel()
 	t.Run("btcd", func(t *testing.T) {
 		t.Parallel()
-		earlyMergesMakePayoutsCheaper(t, func() *utxotest.Mint { return utxotest.Open(t, "BTC", "simnet", 330) })
+		earlyMergesMakePayoutsCheaper(t, func() *utxotest.Mint { return utxotest.Open(t, "BTC", "simnet", 330) }, cheapCoins)
 	})
 	t.Run("litecoin_core", func(t *testing.T) {
 		t.Parallel()
-		earlyMergesMakePayoutsCheaper(t, func() *utxotest.Mint { return utxotest.Open(t, "LTC", "regtest", 130) })
+		earlyMergesMakePayoutsCheaper(t, func() *utxotest.Mint { return utxotest.Open(t, "LTC", "regtest", 130) }, cheapCoins)
+	})
+	// There is no node of Dogecoin's own in the tests: btcd judges transactions that are built by
+	// Dogecoin's fees, dust and kind of address, and whether it is stricter or not than Dogecoin Core
+	// stays open.
+	t.Run("dogecoins_rules_on_btcd", func(t *testing.T) {
+		t.Parallel()
+		earlyMergesMakePayoutsCheaper(t, func() *utxotest.Mint { return utxotest.Open(t, "DOGE", "simnet", 330) },
+			smallShop{own: "1", coin: "0.4", usd: "2400", amount: "22.5", high: 10_000_000, low: 1_000_000, deep: 60})
 	})
 }
 
-func earlyMergesMakePayoutsCheaper(t *testing.T, open func() *utxotest.Mint) {
+// smallShop is a shop of 60 coins: what each of them and of the operator's is worth, what is paid out,
+// and the network's fees in units for 1,000 bytes.
+type smallShop struct {
+	own, coin, usd, amount string
+	high, low              int64
+	deep                   int // blocks that make a transaction final
+}
+
+var cheapCoins = smallShop{own: "0.02", coin: "0.02", usd: "120", amount: "1.17", high: 200_000, low: 10_000, deep: 8}
+
+func earlyMergesMakePayoutsCheaper(t *testing.T, open func() *utxotest.Mint, of smallShop) {
 	t.Helper()
 	const coins = 60
 	cost := map[bool]ledger.Amount{}
 	for _, off := range []bool{true, false} {
 		m := open()
-		s := openShopWith(t, m, 10, "0.02", func(o *outgoing.Config) {
+		s := openShopWith(t, m, 10, of.own, func(o *outgoing.Config) {
 			o.Merging = map[outgoing.MergingOf]outgoing.Merging{{}: {Off: off, Least: 20, Portion: 3}}
 		})
 		at := func(rate int64) {
@@ -206,9 +224,9 @@ func earlyMergesMakePayoutsCheaper(t *testing.T, open func() *utxotest.Mint) {
 			}
 			s.compose()
 		}
-		at(200_000)
-		p := s.order("120")
-		m.Spread(p.Address, dec("0.02"), coins)
+		at(of.high)
+		p := s.order(of.usd)
+		m.Spread(p.Address, dec(of.coin), coins)
 		s.until("completed", func() bool { return s.payment(p.ID).Status == payment.Completed })
 		hours := func(n int) {
 			for range n {
@@ -218,13 +236,13 @@ func earlyMergesMakePayoutsCheaper(t *testing.T, open func() *utxotest.Mint) {
 			}
 		}
 		hours(30)
-		at(10_000)
+		at(of.low)
 		hours(20)
-		s.mine(8)
+		s.mine(of.deep)
 		next, err := s.app.EarlyMerge(t.Context(), s.tenant, m.Network)
 		require.NoError(t, err)
-		at(200_000)
-		amount := dec("1.17")
+		at(of.high)
+		amount := dec(of.amount)
 		to, err := m.Client.AddressOf(testPub("payee"))
 		require.NoError(t, err)
 		w, err := s.app.Withdrawals.Create(t.Context(), s.tenant, withdrawal.CreateInput{
@@ -236,7 +254,7 @@ func earlyMergesMakePayoutsCheaper(t *testing.T, open func() *utxotest.Mint) {
 			require.NoError(t, err)
 			return w.Status == withdrawal.Completed
 		})
-		s.mine(8)
+		s.mine(of.deep)
 		spends, _, paid := s.spent(w.ID)
 		rows, err := s.store.Find(t.Context(), storage.Query{
 			Table: outgoing.Attempts.Table, Partition: storage.Network(string(m.Network)), Limit: 1000,
