@@ -234,6 +234,9 @@ func (n *Sender) earlyCoins(ctx context.Context, m Merging, in chain.Intent, fee
 		o.Coins = append(o.Coins, free[i].input())
 	}
 	u, err := n.Client.Build(ctx, o)
+	if n.leaveOut(ctx, err) {
+		return n.earlyCoins(ctx, m, in, fee) // of the others
+	}
 	if err != nil {
 		return out.not("%v", err), nil //nolint:nilerr // the same again later
 	}
@@ -248,10 +251,11 @@ func (n *Sender) earlyCoins(ctx context.Context, m Merging, in chain.Intent, fee
 	q := n.freeQuery(&in)
 	q.Where = append(q.Where, storage.Cond{Column: "amount", Op: storage.Ge, Value: least})
 	q.Order, q.Limit = []storage.Order{{Column: "amount"}}, m.Most
-	small, err := coinsIn(n.Store.Find(ctx, q))
+	rows, err := n.Store.Find(ctx, q)
 	if err != nil {
 		return out, err
 	}
+	small := n.fit(rows)
 	demand := ledger.Amount(0)
 	if n.Demand != nil {
 		if demand, err = n.Demand(storage.Apart(ctx), in.Tenant); err != nil {

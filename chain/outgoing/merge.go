@@ -90,7 +90,10 @@ func (n *Sender) crowded(ctx context.Context, d *candidate, free []coin, cause e
 		o.Coins = append(o.Coins, free[i].input())
 	}
 	u, err := n.Client.Build(ctx, o)
+	left := unfit(nil)
 	switch {
+	case errors.As(err, &left):
+		return err
 	case errors.Is(err, chain.ErrShort), errors.Is(err, chain.ErrRejected):
 		return &waitError{ReasonFeeTooHigh, "its coins bring less than it costs to merge them"}
 	case err != nil:
@@ -147,16 +150,17 @@ func (n *Sender) crowded(ctx context.Context, d *candidate, free []coin, cause e
 func (n *Sender) eachFree(ctx context.Context, in *chain.Intent, f func(*coin) (more bool, err error)) error {
 	q := n.freeQuery(in)
 	for {
-		coins, err := coinsIn(n.Store.Find(ctx, q))
+		rows, err := n.Store.Find(ctx, q)
 		if err != nil {
 			return err
 		}
+		coins := n.fit(rows)
 		for i := range coins {
 			if more, err := f(&coins[i]); err != nil || !more {
 				return err
 			}
 		}
-		if len(coins) < q.Limit {
+		if len(rows) < q.Limit {
 			return nil
 		}
 		q.Offset += q.Limit
