@@ -324,6 +324,7 @@ func keeps(free []coin, portion uint64, demand ledger.Amount, most int, small []
 // they may be fewer than when it was decided on.
 func (n *Sender) drawEarly(ctx context.Context, j *claimedIntent, d *candidate, s *transition) error {
 	m := n.mergingOf(j.v.Tenant)
+	m.Least = 0 // whether to merge was decided, maybe by a process that is configured in another way
 	e, err := n.earlyCoins(ctx, m, d.intent, d.fee)
 	if err != nil {
 		return err

@@ -394,6 +394,9 @@ var errUnneeded = errors.New("outgoing: the merge is not needed")
 // needed returns errUnneeded where the payout of a merge does not wait any more.
 func (n *Sender) needed(ctx context.Context, j *claimedIntent) error {
 	if j.early() {
+		if n.mergingOf(j.v.Tenant).Off {
+			return fmt.Errorf("%w: Config.Merging is off", errUnneeded)
+		}
 		why, err := n.earlyTaken(ctx, j.v.Tenant, j.id)
 		if err == nil && why != "" {
 			return fmt.Errorf("%w: %s", errUnneeded, why)

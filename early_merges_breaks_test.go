@@ -1,0 +1,133 @@
+package cryptopay_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/memory"
+)
+
+// intents are the orders on BTC, by id.
+func (h *host) intents() map[string]outgoing.IntentRow {
+	h.t.Helper()
+	rows, err := h.store.Find(h.t.Context(), storage.Query{Table: outgoing.Intents.Table, Partition: storage.Network("BTC"), Limit: 1000})
+	require.NoError(h.t, err)
+	out := map[string]outgoing.IntentRow{}
+	for _, r := range rows {
+		out[r.ID] = outgoing.Intents.Value(r)
+	}
+	return out
+}
+
+// A process of an older version may run: nothing is merged beforehand, and payouts are as ever. Once
+// the operator says that none does, coins are merged.
+func TestFN14_NoEarlyMergesBesideAnOlderProcess(t *testing.T) {
+	t.Parallel()
+	h, world := smallCoins(t, 111, smallMerges, "0.004", 40, "0.005")
+	row, err := h.store.Rows(t.Context(), cryptopay.Abilities.Table, storage.Keys(storage.System, string(outgoing.AbilityEarly))...)
+	require.NoError(t, err)
+	require.Len(t, row, 1)
+	require.NoError(t, storage.CommitOne(t.Context(), h.store, storage.Change{ID: "older", Partition: storage.System, Drop: row}))
+	h.restart()
+	world.SetFeeLevel(world.FeeLevel() / 2)
+	h.hours(12)
+	dry, err := h.app.EarlyMerge(t.Context(), h.tenant, "BTC")
+	require.NoError(t, err)
+	require.Contains(t, dry.Why, "older version")
+	ids, _ := h.early()
+	require.Empty(t, ids)
+	require.NoError(t, h.app.Upgraded(t.Context()))
+	h.hours(12)
+	h.mine(30)
+	ids, _ = h.early()
+	require.NotEmpty(t, ids)
+	h.nothingReserved("BTC")
+	h.sound()
+}
+
+// Two processes on a store are configured in different ways: one merges early, one has that off or has other figures.
+// They take turns, and either dies at one commit after the other. No coin is spent twice, what is decided on each
+// hour is one order at the most, and a payout of all goes through.
+func TestFT04_EarlyMergesOfProcessesThatAreConfiguredInDifferentWays(t *testing.T) {
+	t.Parallel()
+	for name, other := range map[string]outgoing.Merging{
+		"off":     {Off: true},
+		"figures": {Least: 200, Portion: 16, Share: 40, Below: 60},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := &mortal{Store: memory.New()}
+			h := newHostOn(t, m, 112, "BTC")
+			on, off := merging(10, outgoing.Merging{Least: 12, Portion: 4}), merging(10, other)
+			h.configure = on
+			h.restart()
+			h.float("BTC", "0.004")
+			h.coins(60, "0.005")
+			world := h.chains["BTC"]
+			h.hours(30)
+			_, sum := h.freeCoins()
+			world.SetFeeLevel(world.FeeLevel() / 2)
+			for round := range 200 {
+				h.configure = on
+				if round%2 == 1 {
+					h.configure = off
+				}
+				m.left, m.done = 1+(round/4)%7, round%4 < 2
+				_ = h.app.Step(t.Context())
+				m.left, m.dead = 0, false
+				h.restart()
+				h.clock.Advance(5 * time.Minute)
+				if round%4 == 0 {
+					world.Mine(1)
+				}
+			}
+			h.mine(60)
+			made, ended := 0, map[outgoing.State]int{}
+			for id, v := range h.intents() {
+				if outgoing.IsEarly(id) {
+					made++
+					ended[v.State]++
+				}
+			}
+			ids, cost := h.early()
+			count, left := h.freeCoins()
+			t.Logf("%d orders: %v; %d merges, %d coins are left", made, ended, len(ids), count)
+			require.LessOrEqual(t, made, 18, "one an hour")
+			require.NotEmpty(t, ids, "those that were decided on are made")
+			require.Equal(t, sum, left+cost)
+			w := h.payOut(world.Customer("payee"), "0.28")
+			h.mergedAndPaid(world.Customer("payee"), h.goesOn(w.ID))
+		})
+	}
+}
+
+// A merge was decided on when it is turned off: it is not signed. Other figures for when to merge leave it
+// alone.
+func TestFT04_WhatWasDecidedOnBeforeMergingIsConfiguredAnew(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		other outgoing.Merging
+		made  bool
+	}{{"off", outgoing.Merging{Off: true}, false}, {"from more coins on", outgoing.Merging{Least: 400}, true}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			h, world := smallCoins(t, 113, merging(20, outgoing.Merging{Least: 12, Portion: 4}), "0.004", 150, "0.005")
+			world.SetFeeLevel(world.FeeLevel() / 2)
+			h.decidesEarly()
+			h.configure = merging(20, c.other)
+			h.restart()
+			h.clock.Advance(time.Minute)
+			h.mine(30)
+			ids, _ := h.early()
+			require.Equal(t, c.made, len(ids) > 0)
+			h.nothingReserved("BTC")
+			h.sound()
+		})
+	}
+}
