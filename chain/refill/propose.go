@@ -205,7 +205,8 @@ func (s *Service) under(ctx context.Context, n chain.Network, from chain.Address
 	rows, err := s.c.Store.Find(ctx, storage.Query{
 		Table: Proposals.Table, Limit: newest,
 		Where: []storage.Cond{
-			{Column: "network", Op: storage.Eq, Value: string(n)}, {Column: "from_address", Op: storage.Eq, Value: string(from)},
+			{Column: "network", Op: storage.Eq, Value: string(n)},
+			{Column: "from_address", Op: storage.Eq, Value: string(from)},
 			{Column: "status", Op: storage.In, Value: []Status{Open, Sending}},
 		},
 	})

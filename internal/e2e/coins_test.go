@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"testing"
@@ -208,6 +209,106 @@ type smallShop struct {
 }
 
 var cheapCoins = smallShop{own: "0.02", coin: "0.02", usd: "120", amount: "1.17", high: 200_000, low: 10_000, deep: 8}
+
+// dyingStore loses its process at a commit, after it or in place of it.
+type dyingStore struct {
+	storage.Store
+	left    int // commits until then; 0 = it lives
+	written bool
+	dead    bool
+}
+
+func (s *dyingStore) Commit(ctx context.Context, changes ...storage.Change) []error {
+	errs := make([]error, len(changes))
+	for i := range changes {
+		last := s.left == 1
+		if !s.dead && (!last || s.written) {
+			errs[i] = s.Store.Commit(ctx, changes[i])[0]
+		}
+		if s.dead = s.dead || last; s.dead {
+			errs[i] = storage.ErrUnknown
+		}
+		s.left--
+	}
+	return errs
+}
+
+// Two processes on a store and a real node take turns: one merges early, the other has that off or has other
+// figures. Either dies at one commit after the other. No coin is spent twice, no more is merged than is
+// decided on, and a payout of all goes through.
+func TestFT04_EarlyMergesOfProcessesThatAreConfiguredInDifferentWays(t *testing.T) {
+	t.Parallel()
+	for name, other := range map[string]outgoing.Merging{"off": {Off: true}, "figures": {Least: 40, Portion: 6}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := utxotest.Open(t, "BTC", "simnet", 330)
+			merging := outgoing.Merging{Least: 20, Portion: 3}
+			s := openShopWith(t, m, 10, "0.02", func(o *outgoing.Config) {
+				o.Merging = map[outgoing.MergingOf]outgoing.Merging{{}: merging}
+			})
+			rate := int64(200_000)
+			s.client = func() chain.Client {
+				return m.Connect(func(o *utxo.Options) { o.MinRate, o.FallbackRate = rate, rate })
+			}
+			p := s.order("120")
+			m.Spread(p.Address, dec("0.02"), 60)
+			s.until("completed", func() bool { return s.payment(p.ID).Status == payment.Completed })
+			turn := func(round int) {
+				if merging = (outgoing.Merging{Least: 20, Portion: 3}); round%2 == 1 {
+					merging = other
+				}
+				kept, d := s.store, &dyingStore{Store: s.store, written: round%4 < 2}
+				s.store = d
+				s.compose()
+				d.left = 1 + (round/4)%9
+				_ = s.app.Step(t.Context())
+				s.store = kept
+			}
+			s.compose()
+			for range 30 {
+				s.clock.Advance(time.Hour)
+				s.step()
+				m.Mine(1)
+			}
+			rate = 10_000
+			for round := range 120 {
+				turn(round)
+				s.clock.Advance(7 * time.Minute)
+				if round%5 == 0 {
+					m.Mine(1)
+				}
+			}
+			merging, rate = other, 200_000
+			s.compose()
+			amount := dec("1.17")
+			to, err := m.Client.AddressOf(testPub("payee"))
+			require.NoError(t, err)
+			w, err := s.app.Withdrawals.Create(t.Context(), s.tenant, withdrawal.CreateInput{
+				Terms: withdrawal.Terms{Amount: &amount, Currency: "BTC", Address: string(to)},
+			})
+			require.NoError(t, err)
+			s.until("withdrawn", func() bool {
+				w, err = s.app.Withdrawals.Get(t.Context(), s.tenant, w.ID)
+				require.NoError(t, err)
+				return w.Status == withdrawal.Completed
+			})
+			s.mine(8)
+			require.Equal(t, fmt.Sprint([]decimal.Decimal{decimal.New(int64(w.Amount), -8)}), fmt.Sprint(m.Paid(string(to))), "once")
+			rows, err := s.store.Find(t.Context(), storage.Query{Table: outgoing.Intents.Table, Partition: storage.Network("BTC"), Limit: 1000})
+			require.NoError(t, err)
+			ended := map[outgoing.State]int{}
+			for _, r := range rows {
+				if outgoing.IsEarly(r.ID) {
+					ended[outgoing.Intents.Value(r).State]++
+				}
+			}
+			t.Logf("early merges: %v", ended)
+			require.Positive(t, ended[outgoing.Final])
+			require.LessOrEqual(t, ended[outgoing.Cancelled], 14, "one an hour")
+			s.sound()
+		})
+	}
+}
 
 func earlyMergesMakePayoutsCheaper(t *testing.T, open func() *utxotest.Mint, of smallShop) {
 	t.Helper()
