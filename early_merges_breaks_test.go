@@ -7,9 +7,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
+	"github.com/cryptopay-go/cryptopay/wallet"
 )
 
 // intents are the orders on BTC, by id.
@@ -129,5 +131,30 @@ func TestFT04_WhatWasDecidedOnBeforeMergingIsConfiguredAnew(t *testing.T) {
 			h.nothingReserved("BTC")
 			h.sound()
 		})
+	}
+}
+
+// A look at what would be merged writes nothing, and hourly looks at tenants who have no coins make no
+// addresses for them.
+func TestFT04_LookingForEarlyMergesMakesNoAddresses(t *testing.T) {
+	t.Parallel()
+	h, world := smallCoins(t, 114, smallMerges, "0.004", 40, "0.005")
+	name := "has no coins"
+	idle, err := h.app.Wallets.CreateTenant(t.Context(), wallet.NewTenant{Settings: wallet.Settings{Name: &name}})
+	require.NoError(t, err)
+	world.SetFeeLevel(world.FeeLevel() / 2)
+	for _, tenant := range []string{idle.ID, "nobody"} {
+		dry, err := h.app.EarlyMerge(t.Context(), tenant, "BTC")
+		require.NoError(t, err)
+		require.Contains(t, dry.Why, "coins are there")
+	}
+	h.untilEarly()
+	for _, tenant := range []string{idle.ID, "nobody"} {
+		n, err := h.store.Count(t.Context(), storage.Query{
+			Table: incoming.Addresses.Table, Partition: storage.Network("BTC"),
+			Where: []storage.Cond{{Column: "tenant", Op: storage.Eq, Value: tenant}},
+		})
+		require.NoError(t, err)
+		require.Zero(t, n)
 	}
 }

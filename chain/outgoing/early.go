@@ -123,12 +123,16 @@ func (n *Sender) MergeEarly(ctx context.Context, tenant string, average ledger.A
 		if out, in, guards, err = n.decideEarly(ctx, tenant, average); err != nil || out.Why != "" || dry {
 			return storage.Change{}, err
 		}
+		change, err := n.ChangeAddress(ctx, tenant)
+		if err != nil {
+			return storage.Change{}, err
+		}
 		now := n.Now()
 		count, _, err := n.had(ctx, earlyFor(tenant, now))
 		if err != nil {
 			return storage.Change{}, err
 		}
-		in.ID = mergeOf(earlyFor(tenant, now), count+1)
+		in.ID, in.To = mergeOf(earlyFor(tenant, now), count+1), change.Address
 		out.Order = in.ID
 		// A coin is written as it is: of two processes one meets a conflict, also at midnight.
 		c := storage.Change{ID: changeID("early", in.ID), Partition: n.part, Require: guards, Put: []storage.Row{
@@ -178,11 +182,6 @@ func (n *Sender) decideEarly(ctx context.Context, tenant string, average ledger.
 	if why, err := n.earlyTaken(ctx, tenant, ""); err != nil || why != "" {
 		return out.not("%s", why), in, nil, err
 	}
-	change, err := n.ChangeAddress(ctx, tenant)
-	if err != nil {
-		return out.not("no change address: %v", err), in, nil, nil
-	}
-	in.To = change.Address
 	if out, err = n.earlyCoins(ctx, m, in, fee); err != nil || out.Why != "" {
 		return out, in, nil, err
 	}
@@ -225,10 +224,11 @@ func (n *Sender) earlyCoins(ctx context.Context, m Merging, in chain.Intent, fee
 	if err != nil {
 		return out, err
 	}
-	if len(free) < m.Least {
+	if len(free) < max(m.Least, 1) {
 		return out.not("%d of %d coins are there", len(free), m.Least), nil
 	}
-	o := chain.Order{Intent: in, Fee: fee, Change: in.To, Attempt: 1}
+	o := chain.Order{Intent: in, Fee: fee, Attempt: 1}
+	o.Intent.To, o.Change = free[0].Address, free[0].Address // of the form of all of ours
 	o.Intent.MaxCost = 0 // it may be of more coins than are merged
 	for i := range min(m.Most, len(free)) {
 		o.Coins = append(o.Coins, free[i].input())
