@@ -158,3 +158,62 @@ func TestFT04_LookingForEarlyMergesMakesNoAddresses(t *testing.T) {
 		require.Zero(t, n)
 	}
 }
+
+// Fees fall, and five tenants have coins to merge where a process begins one order at a time: all have
+// their merges within minutes, not one after the other each hour.
+func TestFT04_EarlyMergesOfManyTenantsComeInTurn(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 115, "BTC")
+	h.configure = func(c *cryptopay.Config) {
+		smallMerges(c)
+		c.Outgoing.Batch = 1
+	}
+	h.restart()
+	for i := range 5 {
+		if i > 0 {
+			name := "another"
+			made, err := h.app.Wallets.CreateTenant(t.Context(), wallet.NewTenant{Settings: wallet.Settings{Name: &name}})
+			require.NoError(t, err)
+			h.tenant = made.ID
+		}
+		h.float("BTC", "0.004")
+		h.coins(40, "0.005")
+	}
+	world := h.chains["BTC"]
+	h.hours(30)
+	world.SetFeeLevel(world.FeeLevel() / 2)
+	orders := func() (tenants map[string]int, queued int) {
+		tenants = map[string]int{}
+		for id, v := range h.intents() {
+			if outgoing.IsEarly(id) {
+				tenants[v.Tenant]++
+				if v.State == outgoing.Queued {
+					queued++
+				}
+			}
+		}
+		return tenants, queued
+	}
+	for range 70 {
+		h.clock.Advance(time.Minute)
+		for _, w := range h.app.Workers() {
+			if w.Name == "merges/BTC" {
+				_, err := w.Step(t.Context())
+				require.NoError(t, err)
+			}
+		}
+		if _, queued := orders(); queued > 0 {
+			break
+		}
+	}
+	_, queued := orders()
+	require.Equal(t, 1, queued)
+	for range 10 {
+		h.clock.Advance(time.Minute)
+		h.step()
+	}
+	tenants, _ := orders()
+	require.Len(t, tenants, 5)
+	h.mine(60)
+	h.sound()
+}

@@ -101,6 +101,7 @@ type Early struct {
 	Cost  ledger.Amount // about
 	Why   string        // none is made now; "" = one is
 	Order string        // the id of the merge, where one was made
+	Later bool          // none is made as many orders of the network are to be begun first
 	free  []coin
 }
 
@@ -193,7 +194,22 @@ func (n *Sender) decideEarly(ctx context.Context, tenant string, average ledger.
 	if in.MaxCost = min(most, bound); err == nil && in.MaxCost < fee.Max {
 		return out.not("it costs %d of at most %d", fee.Max, bound), in, nil, nil
 	}
+	if err == nil && out.Why == "" {
+		out.Later, err = n.busy(ctx)
+	}
+	if out.Later {
+		return out.not("%d orders or more of its network are to be begun first", n.Batch), in, nil, err
+	}
 	return out, in, guards, err
+}
+
+// busy reports whether as many orders are to be begun as one Step claims: a merge that many
+// tenants want when fees fall would have payouts wait behind it.
+func (n *Sender) busy(ctx context.Context) (bool, error) {
+	rows, err := n.Store.Find(ctx, storage.Query{Table: Intents.Table, Partition: n.part, Limit: n.Batch, IDs: true, Where: []storage.Cond{
+		{Column: "state", Op: storage.Eq, Value: Queued},
+	}})
+	return len(rows) == n.Batch, err
 }
 
 // earlyTaken says why no early merge but one may be under way: a merge is, or a payout of the
