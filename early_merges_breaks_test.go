@@ -1,6 +1,7 @@
 package cryptopay_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -216,4 +217,43 @@ func TestFT04_EarlyMergesOfManyTenantsComeInTurn(t *testing.T) {
 	require.Len(t, tenants, 5)
 	h.mine(60)
 	h.sound()
+}
+
+// A halt of all, of the network, of its coin or of the tenant stops merges beforehand: none is decided on, and one that was is not signed.
+// Once the halt is lifted coins are merged.
+func TestFT04_HaltsStopEarlyMerges(t *testing.T) {
+	t.Parallel()
+	for name, scope := range map[string]func(h *host) cryptopay.HaltScope{
+		"all":     func(*host) cryptopay.HaltScope { return cryptopay.HaltScope{} },
+		"network": func(*host) cryptopay.HaltScope { return cryptopay.HaltScope{Network: "BTC"} },
+		"coin":    func(*host) cryptopay.HaltScope { return cryptopay.HaltScope{Currency: "BTC"} },
+		"tenant":  func(h *host) cryptopay.HaltScope { return cryptopay.HaltScope{Tenant: h.tenant} },
+	} {
+		for _, decided := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, " decided on ", decided), func(t *testing.T) {
+				t.Parallel()
+				h, world := smallCoins(t, 116, smallMerges, "0.004", 40, "0.005")
+				world.SetFeeLevel(world.FeeLevel() / 2)
+				if decided {
+					h.decidesEarly()
+				}
+				_, err := h.app.Operate.Halt(t.Context(), scope(h), because("a look"))
+				require.NoError(t, err)
+				h.hours(6)
+				dry, err := h.app.EarlyMerge(t.Context(), h.tenant, "BTC")
+				require.NoError(t, err)
+				require.Contains(t, dry.Why, "halted")
+				for id := range h.attempts("BTC") {
+					require.False(t, outgoing.IsEarly(id), "nothing is signed")
+				}
+				h.nothingReserved("BTC")
+				_, err = h.app.Operate.Lift(t.Context(), scope(h), because("all is well"))
+				require.NoError(t, err)
+				h.untilEarly()
+				h.mine(60)
+				h.nothingReserved("BTC")
+				h.sound()
+			})
+		}
+	}
 }

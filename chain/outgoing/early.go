@@ -245,7 +245,7 @@ func (n *Sender) earlyCoins(ctx context.Context, m Merging, in chain.Intent, fee
 	}
 	o := chain.Order{Intent: in, Fee: fee, Attempt: 1}
 	o.Intent.To, o.Change = free[0].Address, free[0].Address // of the form of all of ours
-	o.Intent.MaxCost = 0 // it may be of more coins than are merged
+	o.Intent.MaxCost = 0                                     // it may be of more coins than are merged
 	for i := range min(m.Most, len(free)) {
 		o.Coins = append(o.Coins, free[i].input())
 	}
