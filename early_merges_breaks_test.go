@@ -1,6 +1,7 @@
 package cryptopay_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -8,8 +9,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay"
+	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	books "github.com/cryptopay-go/cryptopay/report/journal"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
 	"github.com/cryptopay-go/cryptopay/wallet"
@@ -256,4 +260,106 @@ func TestFT04_HaltsStopEarlyMerges(t *testing.T) {
 			})
 		}
 	}
+}
+
+// choosy is a signer that refuses merges that no payout needs.
+type choosy struct{ chain.Signer }
+
+func (s choosy) Sign(ctx context.Context, r chain.SignRequest) ([]chain.Signature, error) {
+	if outgoing.IsEarly(r.Intent.ID) {
+		return nil, fmt.Errorf("%w: not by our rules", chain.ErrRefused)
+	}
+	return s.Signer.Sign(ctx, r)
+}
+
+// A signer refuses to merge coins: their merge ends, and a payout of all of them goes.
+func TestFT04_SignerThatRefusesEarlyMergesHoldsUpNoPayout(t *testing.T) {
+	t.Parallel()
+	h, world := smallCoins(t, 117, func(c *cryptopay.Config) {
+		merging(20, outgoing.Merging{Least: 12, Portion: 2})(c)
+		c.Signer = choosy{c.Signer}
+	}, "0.004", 20, "0.005")
+	world.SetFeeLevel(world.FeeLevel() / 2)
+	h.decidesEarly()
+	h.clock.Advance(time.Minute)
+	h.step()
+	for id, v := range h.intents() {
+		require.True(t, !outgoing.IsEarly(id) || v.State == outgoing.Cancelled || v.State == outgoing.Failed, "%s is %s", id, v.State)
+	}
+	w := h.payOut(world.Customer("payee"), "0.09")
+	h.mergedAndPaid(world.Customer("payee"), h.goesOn(w.ID))
+}
+
+// What early merges cost is the house's, to the unit, in the ledger and in the journal: one transaction each, named after its order. The
+// merchant's balance is as it was, and the day's limit counts what they cost.
+func TestFT04_EarlyMergesAreBookedWithWhatTheyCost(t *testing.T) {
+	t.Parallel()
+	h, world := smallCoins(t, 118, smallMerges, "0.004", 60, "0.005")
+	p := storage.Tenant(h.tenant)
+	spent := func() ledger.Amount {
+		b, err := h.store.Balances(t.Context(), p, ledger.FeesNetwork)
+		require.NoError(t, err)
+		var sum ledger.Amount
+		for _, x := range b {
+			sum += x.Posted
+		}
+		return sum
+	}
+	wallets, _, err := h.app.Wallets.List(t.Context(), h.tenant, 10, 0)
+	require.NoError(t, err)
+	before := spent()
+	world.SetFeeLevel(world.FeeLevel() / 2)
+	h.hours(20)
+	h.mine(60)
+	ids, cost := h.early()
+	require.NotEmpty(t, ids)
+	require.Equal(t, cost, before-spent())
+	after, _, err := h.app.Wallets.List(t.Context(), h.tenant, 10, 0)
+	require.NoError(t, err)
+	require.Equal(t, wallets, after)
+	booked := map[string]bool{}
+	for tx, err := range (books.Source{Store: h.store, Tenant: h.tenant, Scale: h.app.Scale}).Transactions(t.Context()) {
+		require.NoError(t, err)
+		if outgoing.IsEarly(tx.Ref) {
+			require.False(t, booked[tx.Ref], tx.Ref)
+			booked[tx.Ref] = true
+		}
+	}
+	require.Len(t, booked, len(ids))
+	h.sound()
+}
+
+// A signer refuses merges for hours: none of them counts towards what a day's may cost. When it takes them one is made on the same day.
+func TestFT04_RefusedEarlyMergesUseUpNoDay(t *testing.T) {
+	t.Parallel()
+	refuses := true
+	h, world := smallCoins(t, 119, func(c *cryptopay.Config) {
+		smallMerges(c)
+		c.Treasury.DailyCost = dec("1.5")
+		if refuses {
+			c.Signer = choosy{c.Signer}
+		}
+	}, "0.004", 60, "0.005")
+	for h.clock.Now().Hour() != 1 {
+		h.hours(1)
+	}
+	world.SetFeeLevel(world.FeeLevel() / 2)
+	h.hours(10)
+	refused := 0
+	for id, v := range h.intents() {
+		if outgoing.IsEarly(id) {
+			require.Equal(t, outgoing.Cancelled, v.State, id)
+			refused++
+		}
+	}
+	require.Greater(t, refused, 5)
+	refuses = false
+	h.restart()
+	h.hours(4)
+	day := h.clock.Now().Format(time.DateOnly)
+	h.mine(30)
+	ids, _ := h.early()
+	require.Len(t, ids, 1)
+	require.Contains(t, ids[0], day)
+	h.sound()
 }

@@ -412,9 +412,15 @@ func (n *Sender) needed(ctx context.Context, j *claimedIntent) error {
 
 // unneeded ends a merge of which nothing was reserved.
 func (n *Sender) unneeded(ctx context.Context, j *claimedIntent, cause error) error {
+	return n.end(ctx, j, transition{}, cause)
+}
+
+// end ends a merge with what gives back all that was reserved for it.
+func (n *Sender) end(ctx context.Context, j *claimedIntent, s transition, cause error) error {
 	n.Log.Info("merge_not_made", slog.String("intent", j.id), slog.String("cause", cause.Error()))
 	j.v.State, j.v.Reason = Cancelled, ""
-	return n.commit(ctx, j, transition{op: onUnneeded, outcome: n.outcome(j), levels: j.cost(0)})
+	s.op, s.outcome, s.levels = onUnneeded, n.outcome(j), j.cost(0)
+	return n.commit(ctx, j, s)
 }
 
 // cost has a merge that has ended count with what it cost, and no more with what it might
