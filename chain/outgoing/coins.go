@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"maps"
 	"slices"
+	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/ledger"
@@ -69,6 +72,9 @@ func (n *Sender) take(j *claimedIntent, coins []coin, s *transition) error {
 // lacks tells why the coins of one transaction are too few for a candidate: coins are being
 // merged, they have to be, or there are none.
 func (n *Sender) lacks(ctx context.Context, d *candidate, free []coin, cause error) error {
+	if u := (*chain.UnfitError)(nil); errors.As(cause, &u) {
+		return cause
+	}
 	if !errors.Is(cause, chain.ErrShort) || d.intent.Purpose != chain.ForWithdrawal || len(d.members) > 0 {
 		return n.lacksFee(d, free, cause)
 	}
@@ -122,7 +128,39 @@ func (n *Sender) lacksFee(d *candidate, free []coin, err error) error {
 // freeCoins reads what may be spent, largest first, then by outpoint: the same
 // choice for the same coins everywhere.
 func (n *Sender) freeCoins(ctx context.Context, in *chain.Intent) ([]coin, error) {
-	return coinsIn(n.Store.Find(ctx, n.freeQuery(in)))
+	rows, err := n.Store.Find(ctx, n.freeQuery(in))
+	return n.fit(rows), err
+}
+
+// fit are the coins of rows that are not left out at present.
+func (n *Sender) fit(rows []storage.Row) []coin {
+	coins, _ := coinsIn(rows, nil)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.DeleteFunc(coins, func(c coin) bool { return n.Now().Before(n.unfit[c.outpoint]) })
+}
+
+// unfitFor is how long such coins are left out.
+const unfitFor = time.Hour
+
+// leaveOut leaves out the coins that an error names, and reports whether some were not yet.
+func (n *Sender) leaveOut(ctx context.Context, err error) (some bool) {
+	var u *chain.UnfitError
+	if ctx.Err() != nil || !errors.As(err, &u) {
+		return false
+	}
+	now := n.Now()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	maps.DeleteFunc(n.unfit, func(_ string, until time.Time) bool { return !now.Before(until) })
+	for _, c := range u.Outpoints {
+		if _, already := n.unfit[c]; already {
+			continue
+		}
+		some, n.unfit[c] = true, now.Add(unfitFor)
+		n.Log.Warn("coin_left_out", slog.String("coin", c), slog.String("cause", u.Err.Error()))
+	}
+	return some
 }
 
 func (n *Sender) freeQuery(in *chain.Intent) storage.Query {

@@ -64,7 +64,10 @@ func (n *Sender) crowded(ctx context.Context, d *candidate, free []coin, cause e
 		o.Coins = append(o.Coins, free[i].input())
 	}
 	u, err := n.Client.Build(ctx, o)
+	var left *chain.UnfitError
 	switch {
+	case errors.As(err, &left):
+		return err
 	case errors.Is(err, chain.ErrShort), errors.Is(err, chain.ErrRejected):
 		return &waitError{ReasonFeeTooHigh, "its coins bring less than it costs to merge them"}
 	case err != nil:
@@ -121,16 +124,17 @@ func (n *Sender) crowded(ctx context.Context, d *candidate, free []coin, cause e
 func (n *Sender) eachFree(ctx context.Context, in *chain.Intent, f func(*coin) (more bool, err error)) error {
 	q := n.freeQuery(in)
 	for {
-		coins, err := coinsIn(n.Store.Find(ctx, q))
+		rows, err := n.Store.Find(ctx, q)
 		if err != nil {
 			return err
 		}
+		coins := n.fit(rows)
 		for i := range coins {
 			if more, err := f(&coins[i]); err != nil || !more {
 				return err
 			}
 		}
-		if len(coins) < q.Limit {
+		if len(rows) < q.Limit {
 			return nil
 		}
 		q.Offset += q.Limit
@@ -364,6 +368,9 @@ var errUnneeded = errors.New("outgoing: the merge is not needed")
 // needed returns errUnneeded where the payout of a merge does not wait any more.
 func (n *Sender) needed(ctx context.Context, j *claimedIntent) error {
 	if j.early() {
+		if n.mergingOf(j.v.Tenant).Off {
+			return fmt.Errorf("%w: Config.Merging is off", errUnneeded)
+		}
 		why, err := n.earlyTaken(ctx, j.v.Tenant, j.id)
 		if err == nil && why != "" {
 			return fmt.Errorf("%w: %s", errUnneeded, why)
@@ -379,9 +386,15 @@ func (n *Sender) needed(ctx context.Context, j *claimedIntent) error {
 
 // unneeded ends a merge of which nothing was reserved.
 func (n *Sender) unneeded(ctx context.Context, j *claimedIntent, cause error) error {
+	return n.end(ctx, j, transition{}, cause)
+}
+
+// end ends a merge with what gives back all that was reserved for it.
+func (n *Sender) end(ctx context.Context, j *claimedIntent, s transition, cause error) error {
 	n.Log.Info("merge_not_made", slog.String("intent", j.id), slog.String("cause", cause.Error()))
 	j.v.State, j.v.Reason = Cancelled, ""
-	return n.commit(ctx, j, transition{op: onUnneeded, outcome: n.outcome(j), levels: j.cost(0)})
+	s.op, s.outcome, s.levels = onUnneeded, n.outcome(j), j.cost(0)
+	return n.commit(ctx, j, s)
 }
 
 // cost has a merge that has ended count with what it cost, and no more with what it might

@@ -110,7 +110,7 @@ func (n *Sender) reserve(ctx context.Context, j *claimedIntent) error {
 	}
 	members, theirs := n.selectMembers(ctx, j)
 	var change chain.Derived
-	for range replans {
+	for tries := 0; tries < replans; tries++ {
 		guards, err := n.allowed(ctx, in) // again: a halt may have come meanwhile
 		if err != nil {
 			return n.wait(ctx, j, err)
@@ -127,6 +127,10 @@ func (n *Sender) reserve(ctx context.Context, j *claimedIntent) error {
 			err = n.backed(ctx, j, in)
 		}
 		change = d.change
+		if n.leaveOut(ctx, err) {
+			tries-- // others take their place: each time they are fewer
+			continue
+		}
 		if err != nil && len(members) > 0 && ctx.Err() == nil {
 			members = members[:len(members)/3] // too much, too dear, or one that can never be paid
 			continue

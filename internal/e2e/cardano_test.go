@@ -44,6 +44,11 @@ type stall struct {
 // openStall opens one, whose operator's own coins are of these amounts of ada.
 func openStall(t testing.TB, backend string, own ...int64) *stall {
 	t.Helper()
+	return openStallWith(t, backend, outgoing.Merging{}, own...)
+}
+
+func openStallWith(t testing.TB, backend string, merging outgoing.Merging, own ...int64) *stall {
+	t.Helper()
 	s := &stall{Node: cardanotest.New(t.Name()), t: t, store: memory.New(), clock: cryptopay.NewManualClock(time.Now()), inbox: &inbox{}}
 	server := httptest.NewServer(s.Node)
 	t.Cleanup(server.Close)
@@ -79,7 +84,8 @@ func openStall(t testing.TB, backend string, own ...int64) *stall {
 		Rates: rates.NewFixed(s.clock.Now, "USD", map[string]string{"ADA": "1"}),
 		Key:   bytes.Repeat([]byte{7}, 32), Clock: s.clock, Notifier: s.inbox, Callbacks: webhook.Guard{AllowHTTP: true},
 		Reconcile: reconcile.Config{Halt: true},
-		Outgoing:  outgoing.Config{StuckAfter: stuckAfter}, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Outgoing:  outgoing.Config{StuckAfter: stuckAfter, Merging: map[outgoing.MergingOf]outgoing.Merging{{Currency: "ADA"}: merging}},
+		Log:       slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	require.NoError(t, err)
 	require.NoError(t, s.app.Open(t.Context(), keys.Tables()...))
