@@ -71,7 +71,11 @@ type Scan struct {
 	// Rewound is how many blocks at the end of the trail are no longer on the
 	// chain. Blocks continue from what is left of it.
 	Rewound int
-	Blocks  []ScannedBlock // ascending, each the parent of the next
+	// Blocks are ascending, each the parent of the next: Parent of the first is the last block
+	// that is left of the trail. Of a client that read histories (FewWatch) they are those that
+	// matter, and the head. Parent then is the block before it in the answer, or in the trail,
+	// and heights have gaps.
+	Blocks []ScannedBlock
 }
 
 // ScannedBlock is one block and what it moved to watched addresses.
@@ -92,6 +96,16 @@ type Watch interface {
 	// ones. A client may compare a part of a long list. Other addresses are compared from
 	// time to time: see Reconciler.
 	Open() []Address
+}
+
+// FewWatch is a Watch that lists what it watches where that is little. A client can then ask its
+// node for the histories of these addresses, and read those blocks alone that they name.
+type FewWatch interface {
+	Watch
+	// Few lists what was handed out by now and is watched at a time or later: each account
+	// once, where addresses share one. few is false, and the list says nothing, where there are
+	// more than most.
+	Few(ctx context.Context, most int, at time.Time) (list []Address, few bool, err error)
 }
 
 // Client is what one network can do. Every method may be called concurrently,

@@ -14,11 +14,14 @@ import (
 
 // forked makes the Change that follows the chain back to where it forked: a
 // Change of its own, so that what is gone is told before it can come again.
-// trail ends there, and head is the height of the node's head. halted is not nil where that
-// point is below what the network had called final.
-func (n *Network) forked(ctx context.Context, cur Cursor, version int64, trail []chain.Block, head int64) (c storage.Change, halted, err error) {
+// The last so many blocks of the trail are gone, and head is the height of the node's head.
+// halted is not nil where one of them is at or below what the network had called final. The
+// point may be below that for all that: where histories were read, the trail has gaps, in which
+// nothing came to us.
+func (n *Network) forked(ctx context.Context, cur Cursor, version int64, trail []chain.Block, gone int, head int64) (c storage.Change, halted, err error) {
+	trail, lost := trail[:len(trail)-gone], trail[len(trail)-gone]
 	ancestor := last(trail)
-	if ancestor.Height < cur.Final {
+	if lost.Height <= cur.Final {
 		return n.halt(cur, version, fmt.Sprintf("the node forked at height %d, below %d that the network had called final", ancestor.Height, cur.Final))
 	}
 	c, err = n.unwind(ctx, cur, version, trail)

@@ -12,6 +12,10 @@
 //   - Transactions without a version and of versions 0 and 1 are read. What one of a later
 //     version brought is reported as Unproven, by balances; whatever else is in it, its
 //     block is read.
+//   - Where few addresses are watched (Options.FewAddresses), the blocks that are read are those
+//     that the node's histories name, of the addresses and of every token account of theirs. They
+//     are read and matched like all others. The node must have every block between, by its own
+//     count, or it is an error; one that keeps no histories is read block by block.
 //   - A mint with a transfer fee or hook, a permanent delegate, frozen accounts from the
 //     start, confidential transfers, or anything else that is not known to be harmless is
 //     refused before the first block is read, by its name.
@@ -78,6 +82,10 @@ type Options struct {
 	MaxBody int64
 	// Parallel is how many blocks are read at once. Defaults to 4.
 	Parallel int
+	// FewAddresses is the most watched addresses at which the node's histories of them and of
+	// their token accounts say which blocks Scan reads, in place of all blocks: some five calls an
+	// address at each poll. Defaults to 20; below 0 all blocks are read.
+	FewAddresses int
 	// HistoryLimit is the most transactions that one History reads. Defaults to 10000.
 	HistoryLimit int
 
@@ -212,6 +220,9 @@ func withDefaults(o Options) Options {
 	}
 	if o.Parallel <= 0 {
 		o.Parallel = 4
+	}
+	if o.FewAddresses == 0 {
+		o.FewAddresses = 20
 	}
 	if o.HistoryLimit <= 0 {
 		o.HistoryLimit = 10_000

@@ -1,0 +1,234 @@
+package solana
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	sdk "github.com/gagliardetto/solana-go"
+	"github.com/gagliardetto/solana-go/programs/system"
+	"github.com/shopspring/decimal"
+	"github.com/stretchr/testify/require"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/chaintest"
+	"github.com/cryptopay-go/cryptopay/chain/internal/clienttest"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
+	"github.com/cryptopay-go/cryptopay/internal/nodes/solanatest"
+)
+
+// TestFN09_HistoriesAreComplete compares what is found by whole blocks, by histories and by both
+// in turns: coins, tokens of ours and of nobody's, other token accounts than the associated one,
+// programs that pay, failed transactions, forks and skipped slots.
+func TestFN09_HistoriesAreComplete(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			n := openTown(t)
+			found := clienttest.Ways{
+				Registry: n.registry, Whole: n.newClient(func(o *Options) { o.FewAddresses = -1 }),
+				Few: n.newClient(func(o *Options) { o.FewAddresses = 1000 }), Seed: seed, Rounds: 60,
+				Address: func(i int) chain.Address { return accountOf(t, n.client, fmt.Sprint(t.Name(), i)).Address },
+				Happen:  n.happen,
+				Settle:  func(testing.TB) { n.Fault("skip", 0); n.Mine(solanatest.Finality + 1) },
+			}.Run(t)
+			require.Greater(t, found, 40)
+		})
+	}
+}
+
+// happen is one of the things that can happen on the chain.
+func (n *town) happen(t testing.TB, r *rand.Rand, paid []chain.Address) {
+	t.Helper()
+	to := paid[r.IntN(len(paid))]
+	key := sdk.MustPublicKeyFromBase58(string(to))
+	amount := decimal.New(int64(2_100_000+r.IntN(1000)), -9)
+	some := chaintest.Payment{To: to, Currency: "SOL", Amount: amount}
+	token := chaintest.Payment{To: to, Currency: "USDTSOL", Amount: decimal.New(int64(1+r.IntN(1000)), -6)}
+	switch r.IntN(11) {
+	case 0, 1:
+		n.pay(some)
+	case 2:
+		n.pay(token)
+	case 3:
+		token.Effect = chaintest.Foreign
+		n.pay(token)
+	case 4: // an account that is not the associated one, opened and paid in one transaction
+		n.opened(key, uint64(1+r.IntN(1000)))
+	case 5:
+		other := chaintest.Payment{To: paid[r.IntN(len(paid))], Currency: "USDTSOL", Amount: token.Amount}
+		n.pay(token, other, token)
+	case 6:
+		n.Unwrap(key, 3_000_000)
+	case 7:
+		some.Effect = chaintest.Reverted
+		n.pay(some)
+	case 8:
+		n.Reorg(1 + r.IntN(3))
+	case 9:
+		n.Fault("skip", r.IntN(3))
+	}
+	n.Mine(r.IntN(6))
+}
+
+// opened opens a token account that is not the associated one, of an owner who does not sign
+// and is not among the transaction's accounts, and pays into it.
+func (n *town) opened(owner sdk.PublicKey, amount uint64) sdk.PublicKey {
+	n.t.Helper()
+	fresh := solanatest.Key(fmt.Sprint(owner, amount, n.Blockhash()))
+	at := fresh.PublicKey()
+	n.Send([]sdk.PrivateKey{fresh},
+		system.NewCreateAccountInstruction(2_039_280, 165, n.program, n.Payer.PublicKey(), at).Build(),
+		sdk.NewInstruction(n.program, sdk.AccountMetaSlice{sdk.Meta(at).WRITE(), sdk.Meta(n.mint)}, append([]byte{18}, owner[:]...)),
+		n.MoveTokens(at, n.program, n.mint, amount, 6))
+	return at
+}
+
+// lister is a chain.FewWatch. What listed does happens right after the list was made.
+type lister struct {
+	follow.Only
+	listed func()
+}
+
+func (w *lister) Few(_ context.Context, most int, _ time.Time) ([]chain.Address, bool, error) {
+	if list := w.Only; w.listed != nil {
+		w.listed()
+		return list, len(list) <= most, nil
+	}
+	return w.Only, len(w.Only) <= most, nil
+}
+
+// follows scans from the last block of a trail to the head.
+func (n *town) follows(trail []chain.Block, w chain.Watch, limit int) (out []chain.Transfer, after []chain.Block) {
+	n.t.Helper()
+	for {
+		s, err := n.client.Scan(n.t.Context(), trail, w, limit)
+		require.NoError(n.t, err)
+		require.Zero(n.t, s.Rewound)
+		if len(s.Blocks) == 0 {
+			return out, trail
+		}
+		for _, b := range s.Blocks {
+			out, trail = append(out, b.Transfers...), append(trail, b.Block)
+		}
+	}
+}
+
+func (n *town) begun() []chain.Block {
+	n.t.Helper()
+	s, err := n.client.Scan(n.t.Context(), nil, &lister{}, 1)
+	require.NoError(n.t, err)
+	return []chain.Block{s.Blocks[0].Block}
+}
+
+func (n *town) account(name string) chain.Address {
+	return accountOf(n.t, n.client, n.t.Name()+name).Address
+}
+
+// What is handed out after the list was made, and paid at once, is found by the next Scan.
+func TestFN09_AnAddressThatIsHandedOutMeanwhile(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	a, late := n.account("a"), n.account("late")
+	trail := n.begun()
+	n.Mine(2)
+	w := &lister{Only: follow.Only{a}}
+	w.listed = func() {
+		w.listed, w.Only = nil, follow.Only{a, late}
+		n.pay(chaintest.Payment{To: late, Currency: "SOL", Amount: decimal.NewFromInt(1)})
+		n.Mine(1)
+	}
+	found, _ := n.follows(trail, w, 10)
+	require.Len(t, found, 1)
+	require.Equal(t, late, found[0].To)
+}
+
+// A list is read to its end, also where one page begins among transactions of one block, and no
+// more blocks are given than were asked for.
+func TestFN09_LongHistories(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	a := n.account("a")
+	for range 3 { // before the trail: not found once more
+		n.pay(chaintest.Payment{To: a, Currency: "SOL", Amount: decimal.NewFromInt(1)})
+		n.Mine(1)
+	}
+	trail := n.begun()
+	var want []string
+	for i := range 12 {
+		for range 1 + i%3 {
+			want = append(want, n.pay(chaintest.Payment{To: a, Currency: "SOL", Amount: decimal.NewFromInt(1)}))
+		}
+		n.Mine(2)
+	}
+	found, after := n.follows(trail, &lister{Only: follow.Only{a}}, 3)
+	var got []string
+	for _, x := range found {
+		got = append(got, x.Tx)
+	}
+	require.Equal(t, want, got)
+	require.Len(t, after, 1+12+1)
+}
+
+// A node that jumped over blocks lacks what they did in its histories, too: an error, and what
+// was paid there is found from a node that has them.
+func TestFN09_ANodeThatLacksBlocks(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	a := n.account("a")
+	trail := n.begun()
+	n.Mine(2)
+	n.pay(chaintest.Payment{To: a, Currency: "SOL", Amount: decimal.NewFromInt(1)})
+	n.Mine(3)
+	h := trail[0].Height
+	n.Fault("gap", []int64{h + 3, h + 3})
+	s, err := n.client.Scan(t.Context(), trail, &lister{Only: follow.Only{a}}, 10)
+	require.ErrorIs(t, err, chain.ErrNode)
+	require.Empty(t, s.Blocks)
+	n.Fault("gap", nil)
+	found, _ := n.follows(trail, &lister{Only: follow.Only{a}}, 10)
+	require.Len(t, found, 1)
+}
+
+// A node without histories, or without lists of token accounts, is read block by block.
+func TestFN09_ANodeWithoutHistories(t *testing.T) {
+	t.Parallel()
+	for _, fault := range []string{"nohistory", "unlisted"} {
+		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
+			n := openTown(t)
+			n.Fault(fault, true)
+			a := n.account("a")
+			trail := n.begun()
+			n.Mine(2)
+			n.pay(chaintest.Payment{To: a, Currency: "SOL", Amount: decimal.NewFromInt(1)})
+			n.Mine(2)
+			found, after := n.follows(trail, &lister{Only: follow.Only{a}}, 10)
+			require.Len(t, found, 1)
+			require.Len(t, after, 1+4, "every block")
+		})
+	}
+}
+
+// A trail with gaps is gone on with by whole blocks from any of its ends.
+func TestFN09_FromHistoriesToWholeBlocks(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	a, b := n.account("a"), n.account("b")
+	trail := n.begun()
+	n.Mine(3)
+	n.pay(chaintest.Payment{To: a, Currency: "SOL", Amount: decimal.NewFromInt(1)})
+	n.Mine(3)
+	_, trail = n.follows(trail, &lister{Only: follow.Only{a}}, 10)
+	require.Len(t, trail, 3)
+	n.pay(chaintest.Payment{To: b, Currency: "SOL", Amount: decimal.NewFromInt(1)})
+	n.Mine(2)
+	for i := 1; i < 3; i++ {
+		found, after := n.follows(trail[:i+1:i+1], follow.Only{a, b}, 10)
+		require.Equal(t, b, found[len(found)-1].To)
+		require.Equal(t, after[i].Height+1, after[i+1].Height)
+	}
+}
