@@ -2,7 +2,6 @@ package solana
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -17,26 +16,25 @@ const (
 	// new, and each takes some 250 bytes.
 	firstPage = 8
 	nextPage  = 1000
-	// mostPages bounds what one account is asked for: a stranger can make its list long. Above
-	// it blocks are read whole.
-	mostPages = 10
-	// mostSlots bounds the list of slots in which the node's blocks are counted.
-	mostSlots = 100_000
 )
 
-// errWhole: blocks have to be read whole.
-var errWhole = fmt.Errorf("solana: histories do not tell: %w", errors.ErrUnsupported)
+// bounds are how much is asked for at most, where strangers can make lists long. Above pages of
+// an account's list, or accounts of an owner, blocks are read whole.
+type bounds struct {
+	pages, accounts int
+	slots           int64 // whose blocks are counted at once: further back, histories come in parts
+}
 
-// named lists the slots after a block, up to the head's, in which a transaction that did not
+// named lists the slots after a block, up to the end's, in which a transaction that did not
 // fail names one of the addresses or a token account of theirs.
-func (c *Client) named(ctx context.Context, list []chain.Address, last chain.Block, head header) ([]int64, error) {
+func (c *Client) named(ctx context.Context, list []chain.Address, last chain.Block, head header) ([]int64, chain.Block, error) {
 	from, err := slotOf(last.Hash)
 	if err != nil {
-		return nil, err
+		return nil, chain.Block{}, err
 	}
-	made, err := c.counted(ctx, from, head.Height-last.Height, head)
+	made, end, err := c.counted(ctx, from, head.Height-last.Height, head)
 	if err != nil {
-		return nil, err
+		return nil, chain.Block{}, err
 	}
 	var mu sync.Mutex
 	found := map[int64]bool{}
@@ -46,7 +44,7 @@ func (c *Client) named(ctx context.Context, list []chain.Address, last chain.Blo
 			return err
 		}
 		for _, k := range accounts {
-			slots, err := c.naming(ctx, k, from, head)
+			slots, err := c.naming(ctx, k, from, end.slot, head)
 			if err != nil {
 				return err
 			}
@@ -59,41 +57,41 @@ func (c *Client) named(ctx context.Context, list []chain.Address, last chain.Blo
 		return nil
 	})
 	if err != nil {
-		if said(err, noMethod, excluded, noHistory) {
-			err = fmt.Errorf("%w: %w", errWhole, err)
-		}
-		return nil, err
+		return nil, chain.Block{}, err
 	}
 	slots := slices.Sorted(maps.Keys(found))
 	for _, s := range slots {
 		if !made[s] {
-			return nil, fmt.Errorf("%w: it names a transaction of slot %d, and no block there", follow.ErrTorn, s)
+			return nil, chain.Block{}, fmt.Errorf("%w: it names a transaction of slot %d, and no block there", follow.ErrTorn, s)
 		}
 	}
-	return slots, nil
+	return slots, end.Block, nil
 }
 
 // counted are the slots of the blocks after a slot, up to the head's, which must be so many. A
 // node that lacks some, as after a start from a snapshot, lacks their transactions in the
-// histories, too.
-func (c *Client) counted(ctx context.Context, from, count int64, head header) (map[int64]bool, error) {
-	if count > mostSlots {
-		return nil, errWhole
-	}
-	slots, err := c.slots(ctx, from+1, int(count)+1, confirmed)
+// histories, too. Where they are more than the node lists at once, they are those up to the end.
+func (c *Client) counted(ctx context.Context, from, count int64, head header) (made map[int64]bool, end header, err error) {
+	slots, err := c.slots(ctx, from+1, int(min(count, c.most.slots)), confirmed)
 	if err != nil {
-		return nil, err
+		return nil, header{}, err
 	}
-	made := make(map[int64]bool, len(slots))
-	for _, s := range slots {
-		if s <= head.slot {
-			made[s] = true
+	if int64(len(slots)) != min(count, c.most.slots) {
+		return nil, header{}, gap(from)
+	}
+	if end = head; count > c.most.slots {
+		if end, err = c.header(ctx, slots[len(slots)-1], confirmed); err != nil {
+			return nil, header{}, err
 		}
 	}
-	if int64(len(made)) != count || !made[head.slot] {
-		return nil, gap(from)
+	if slots[len(slots)-1] != end.slot || head.Height-end.Height != count-int64(len(slots)) {
+		return nil, header{}, gap(from)
 	}
-	return made, nil
+	made = make(map[int64]bool, len(slots))
+	for _, s := range slots {
+		made[s] = true
+	}
+	return made, end, nil
 }
 
 // holders are an address and its token accounts, by the node as of the head: those of the
@@ -126,19 +124,19 @@ func (c *Client) holders(ctx context.Context, a chain.Address, head header) ([]k
 			known[k] = true
 		}
 	}
-	if len(known) > mostPages*len(c.tokens)+mostPages { // a stranger can open any number for an owner
-		return nil, errWhole
+	if len(known) > c.most.accounts+len(c.tokens) {
+		return nil, follow.ErrUntold
 	}
 	return slices.Collect(maps.Keys(known)), nil
 }
 
-// naming lists the slots after one, up to the head's, with a transaction that names an account.
+// naming lists the slots after one, up to another, with a transaction that names an account.
 // The node lists the newest first.
-func (c *Client) naming(ctx context.Context, k key, from int64, head header) (out []int64, err error) {
+func (c *Client) naming(ctx context.Context, k key, from, to int64, head header) (out []int64, err error) {
 	before, size := "", firstPage
 	for newest, page := int64(1)<<62, 0; ; page++ {
-		if page == mostPages {
-			return nil, errWhole
+		if page == c.most.pages {
+			return nil, follow.ErrUntold
 		}
 		o := object{"limit": size, "commitment": confirmed, "minContextSlot": head.slot}
 		if before != "" {
@@ -158,7 +156,7 @@ func (c *Client) naming(ctx context.Context, k key, from int64, head header) (ou
 				return nil, fmt.Errorf("%w: its list of transactions is out of order", follow.ErrTorn)
 			case s.Slot <= from:
 				return out, nil
-			case s.Slot <= head.slot && s.Err == nil:
+			case s.Slot <= to && s.Err == nil:
 				out = append(out, s.Slot)
 			}
 			newest = s.Slot
@@ -170,15 +168,16 @@ func (c *Client) naming(ctx context.Context, k key, from int64, head header) (ou
 	}
 }
 
-// below reads blocks up to the head, and looks that it is still the head's branch they are of.
-func (c *Client) below(ctx context.Context, slots []int64, head header) ([]*block, error) {
-	blocks, err := c.read(ctx, slots, "full", confirmed)
+// still returns an error where a block is not on the chain any more: what was read may be of
+// two branches.
+func (c *Client) still(ctx context.Context, b chain.Block) error {
+	slot, err := slotOf(b.Hash)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	now, err := c.header(ctx, head.slot, confirmed)
-	if err == nil && now.Hash != head.Hash {
+	now, err := c.header(ctx, slot, confirmed)
+	if err == nil && now.Hash != b.Hash {
 		err = fmt.Errorf("%w: the chain changed while it was read", follow.ErrTorn)
 	}
-	return blocks, err
+	return err
 }

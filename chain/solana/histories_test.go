@@ -1,9 +1,12 @@
 package solana
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -171,10 +174,186 @@ func TestFN09_LongHistories(t *testing.T) {
 	}
 	require.Equal(t, want, got)
 	require.Len(t, after, 1+12+1)
+	trail = trail[:1]
+	n.client.most.pages = 1
+	found, after = n.follows(trail, &lister{Only: follow.Only{a}}, 3)
+	require.Len(t, found, len(want))
+	require.Greater(t, len(after), 1+12+1, "a stranger made the list too long: blocks are read whole")
 }
 
-// A node that jumped over blocks lacks what they did in its histories, too: an error, and what
-// was paid there is found from a node that has them.
+// agree scans in both ways and returns what both found.
+func (n *town) agree(trail []chain.Block, a ...chain.Address) []chain.Transfer {
+	n.t.Helper()
+	all, _ := n.follows(trail, follow.Only(a), 10)
+	some, after := n.follows(trail, &lister{Only: a}, 10)
+	for _, list := range [][]chain.Transfer{all, some} {
+		for i := range list {
+			list[i].Block.Parent = ""
+		}
+	}
+	require.Equal(n.t, all, some)
+	require.Less(n.t, int64(len(after)), 1+after[len(after)-1].Height-trail[0].Height, "not all blocks were read")
+	return some
+}
+
+// Who was long away gets histories in parts, too.
+func TestFN09_LongAgo(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	n.client.most.slots = 5
+	a := n.account("a")
+	trail := n.begun()
+	for range 4 {
+		n.Mine(6)
+		n.pay(chaintest.Payment{To: a, Currency: "SOL", Amount: decimal.NewFromInt(1)})
+	}
+	n.Mine(2)
+	require.Len(t, n.agree(trail, a), 4)
+	_, after := n.follows(trail, &lister{Only: follow.Only{a}}, 10)
+	require.Equal(t, n.Head(t).Hash, after[len(after)-1].Hash)
+}
+
+// A token account is asked for by its address, whether it is open when it is asked for or not:
+// it is paid, emptied and closed, opened once more and paid once more, between two looks.
+func TestFN09_TokenAccountsThatAreClosed(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	a, owner := n.account("a"), solanatest.Key(t.Name()+"a")
+	at := solanatest.ATA(owner.PublicKey(), n.program, n.mint)
+	pay := func() { // names the token account alone
+		n.Send(nil, n.MoveTokens(at, n.program, n.mint, 5, 6))
+		n.Mine(2)
+	}
+	empty := func() {
+		payer, k := n.Payer.PublicKey(), owner.PublicKey()
+		n.Send([]sdk.PrivateKey{owner},
+			sdk.NewInstruction(n.program, sdk.AccountMetaSlice{
+				sdk.Meta(at).WRITE(), sdk.Meta(n.mint), sdk.Meta(solanatest.ATA(payer, n.program, n.mint)).WRITE(), sdk.Meta(k).SIGNER(),
+			}, []byte{12, 5, 0, 0, 0, 0, 0, 0, 0, 6}),
+			sdk.NewInstruction(n.program, sdk.AccountMetaSlice{sdk.Meta(at).WRITE(), sdk.Meta(payer).WRITE(), sdk.Meta(k).SIGNER()}, []byte{9}))
+		n.Mine(2)
+	}
+	n.Send(nil, n.OpenATA(owner.PublicKey(), n.program, n.mint))
+	n.Mine(1)
+	trail := n.begun()
+	pay()
+	empty()
+	require.Len(t, n.agree(trail, a), 1)
+	n.Send(nil, n.OpenATA(owner.PublicKey(), n.program, n.mint))
+	n.Mine(1)
+	pay()
+	require.Len(t, n.agree(trail, a), 2)
+}
+
+// Token accounts that are not the associated ones are found by their owner, and addresses that
+// a transaction takes out of a lookup table are in the node's lists as all others.
+func TestFN09_AccountsThatAreNotNamed(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	a, b := n.account("a"), n.account("b")
+	other := n.opened(pubOf(a), 5)
+	n.fund(b, "USDTSOL", decimal.NewFromInt(1))
+	table, list := n.table(pubOf(a), solanatest.ATA(pubOf(b), n.program, n.mint), n.mint, n.program)
+	n.Mine(2)
+	trail := n.begun()
+	n.Send(nil, n.MoveTokens(other, n.program, n.mint, 5, 6))
+	n.Mine(3)
+	require.Len(t, n.agree(trail, a, b), 1)
+	n.SendWith(map[sdk.PublicKey]sdk.PublicKeySlice{table: list}, nil,
+		n.MoveCoins(pubOf(a), 2_000_000_000), n.MoveTokens(list[1], n.program, n.mint, 4_000_000, 6))
+	n.Mine(3)
+	require.Len(t, n.agree(trail, a, b), 3)
+}
+
+// A node whose lists contradict its blocks, or each other, or end nowhere, is read block by
+// block. Whatever it says of histories, nothing is lost.
+func TestFN09_ListsThatAreWrong(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	a := n.account("a")
+	var change func(method string, answer []byte) []byte
+	client, _ := n.through(func(question, answer []byte) []byte {
+		var q struct{ Method string }
+		require.NoError(t, json.Unmarshal(question, &q))
+		if change == nil {
+			return answer
+		}
+		return change(q.Method, answer)
+	})
+	n.client = client
+	n.Fault("skip", 2)
+	trail := n.begun()
+	for range firstPage + 1 {
+		n.pay(chaintest.Payment{To: a, Currency: "SOL", Amount: decimal.NewFromInt(1)})
+		n.Mine(2)
+	}
+	require.Len(t, n.agree(trail, a), firstPage+1)
+	one := func(signature string, slot int) string {
+		return fmt.Sprintf(`{"signature":%q,"slot":%d,"err":null}`, signature, slot)
+	}
+	slot, err := slotOf(n.Head(t).Hash)
+	require.NoError(t, err)
+	for name, says := range map[string]string{
+		"refused":         `"error":{"code":-32601,"message":"Method not found"}`,
+		"nothing":         `"result":null`,
+		"out of order":    `"result":[` + one("x", int(slot)-3) + `,` + one("y", int(slot)) + `]`,
+		"of no block":     `"result":[` + one("x", int(slot)-1) + `]`,
+		"without an end":  `"result":[` + strings.Repeat(one("x", int(slot))+`,`, nextPage) + one("y", int(slot)) + `]`,
+		"no token lists":  "",
+		"accounts of all": "",
+	} {
+		change = func(method string, answer []byte) []byte {
+			switch {
+			case says == "" && method == "getTokenAccountsByOwner" && name == "no token lists":
+				return []byte(`{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"not here"}}`)
+			case says == "" && method == "getTokenAccountsByOwner":
+				return []byte(`{"jsonrpc":"2.0","id":1,"result":{"context":{"slot":1},"value":[{"pubkey":"none"}]}}`)
+			case says != "" && method == "getSignaturesForAddress":
+				return []byte(`{"jsonrpc":"2.0","id":1,` + says + `}`)
+			}
+			return answer
+		}
+		found, after := n.follows(trail, &lister{Only: follow.Only{a}}, 10)
+		require.Len(t, found, firstPage+1, name)
+		require.Len(t, after, 1+2*(firstPage+1), name)
+	}
+}
+
+// A chain that changes while histories are read gives no answer of two branches: the next Scan
+// follows the fork.
+func TestFN09_AForkMeanwhile(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{"getTokenAccountsByOwner", "getSignaturesForAddress", "getBlock"} {
+		t.Run(at, func(t *testing.T) {
+			t.Parallel()
+			n := openTown(t)
+			a := n.account("a")
+			armed := false
+			client, _ := n.through(func(question, answer []byte) []byte {
+				if armed && bytes.Contains(question, []byte(at)) && (at != "getBlock" || bytes.Contains(question, []byte(`"full"`))) {
+					armed = false
+					n.Reorg(2)
+				}
+				return answer
+			}, func(o *Options) { o.Parallel = 1 })
+			n.client = client
+			trail := n.begun()
+			n.Mine(2)
+			n.pay(chaintest.Payment{To: a, Currency: "SOL", Amount: decimal.NewFromInt(1)})
+			n.Mine(2)
+			armed = true
+			s, err := n.client.Scan(t.Context(), trail, &lister{Only: follow.Only{a}}, 10)
+			require.ErrorIs(t, err, chain.ErrNode)
+			require.Empty(t, s)
+			require.False(t, armed)
+			n.Mine(2)
+			require.Len(t, n.agree(trail, a), 1)
+		})
+	}
+}
+
+// A node that jumped over blocks lacks what they did in its histories, too: it is read block by
+// block up to there, and what was paid there is found from a node that has them.
 func TestFN09_ANodeThatLacksBlocks(t *testing.T) {
 	t.Parallel()
 	n := openTown(t)
@@ -186,6 +365,10 @@ func TestFN09_ANodeThatLacksBlocks(t *testing.T) {
 	h := trail[0].Height
 	n.Fault("gap", []int64{h + 3, h + 3})
 	s, err := n.client.Scan(t.Context(), trail, &lister{Only: follow.Only{a}}, 10)
+	require.NoError(t, err)
+	require.Len(t, s.Blocks, 2)
+	trail = append(trail, s.Blocks[0].Block, s.Blocks[1].Block)
+	s, err = n.client.Scan(t.Context(), trail, &lister{Only: follow.Only{a}}, 10)
 	require.ErrorIs(t, err, chain.ErrNode)
 	require.Empty(t, s.Blocks)
 	n.Fault("gap", nil)

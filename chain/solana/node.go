@@ -35,8 +35,6 @@ const (
 	notAvailable  = -32004 // newer than what it has
 	skipped       = -32007 // skipped, or lost when it started from a snapshot
 	skippedOld    = -32009 // skipped, or missing in long-term storage
-	excluded      = -32010 // it keeps no list of the token accounts of this owner
-	noHistory     = -32011 // it keeps no transactions
 	notYet        = -32014 // it has the block, not yet what it did
 	refusedLagged = -32016 // it has not come to the slot that was asked for
 )

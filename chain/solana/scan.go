@@ -30,10 +30,13 @@ func (c *Client) Scan(ctx context.Context, trail []chain.Block, w chain.Watch, l
 		Match: follow.ByBlock(c.match),
 		Histories: follow.Histories[*block]{
 			Most: c.o.FewAddresses,
-			Find: func(ctx context.Context, list []chain.Address, last chain.Block) ([]int64, error) {
+			Find: func(ctx context.Context, list []chain.Address, last chain.Block) ([]int64, chain.Block, error) {
 				return c.named(ctx, list, last, head)
 			},
-			Read: func(ctx context.Context, slots []int64) ([]*block, error) { return c.below(ctx, slots, head) },
+			Read: func(ctx context.Context, slots []int64) ([]*block, error) {
+				return c.read(ctx, slots, "full", confirmed)
+			},
+			Still: c.still,
 		},
 	}.Scan(ctx, trail, w, limit)
 }

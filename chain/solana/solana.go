@@ -14,8 +14,8 @@
 //     block is read.
 //   - Where few addresses are watched (Options.FewAddresses), the blocks that are read are those
 //     that the node's histories name, of the addresses and of every token account of theirs. They
-//     are read and matched like all others. The node must have every block between, by its own
-//     count, or it is an error; one that keeps no histories is read block by block.
+//     are read and matched like all others. Where the node does not have every block between, by
+//     its own count, or keeps no histories, all blocks are read.
 //   - A mint with a transfer fee or hook, a permanent delegate, frozen accounts from the
 //     start, confidential transfers, or anything else that is not known to be harmless is
 //     refused before the first block is read, by its name.
@@ -83,8 +83,8 @@ type Options struct {
 	// Parallel is how many blocks are read at once. Defaults to 4.
 	Parallel int
 	// FewAddresses is the most watched addresses at which the node's histories of them and of
-	// their token accounts say which blocks Scan reads, in place of all blocks: some five calls an
-	// address at each poll. Defaults to 20; below 0 all blocks are read.
+	// their token accounts say which blocks Scan reads, in place of all blocks: at each poll some
+	// five calls an address. Defaults to 10; below 0 all blocks are read.
 	FewAddresses int
 	// HistoryLimit is the most transactions that one History reads. Defaults to 10000.
 	HistoryLimit int
@@ -117,6 +117,7 @@ type Client struct {
 	tokens    map[key]*token
 
 	checking sync.Mutex
+	most     bounds
 
 	mu     sync.Mutex
 	places map[int64]int64 // slots of heights, as last seen; verified on use
@@ -164,7 +165,7 @@ func New(o Options) (*Client, error) {
 	if _, ok := parseKey(o.Genesis); !ok {
 		return nil, errors.New("solana: Options.Genesis must be the base58 hash of the cluster's genesis")
 	}
-	c := &Client{o: o, tokens: map[key]*token{}, places: map[int64]int64{}}
+	c := &Client{o: o, tokens: map[key]*token{}, places: map[int64]int64{}, most: bounds{pages: 10, accounts: 32, slots: 100_000}}
 	for i, s := range append([]string{o.URL}, o.Witnesses...) {
 		u, err := url.Parse(s)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -222,7 +223,7 @@ func withDefaults(o Options) Options {
 		o.Parallel = 4
 	}
 	if o.FewAddresses == 0 {
-		o.FewAddresses = 20
+		o.FewAddresses = 10
 	}
 	if o.HistoryLimit <= 0 {
 		o.HistoryLimit = 10_000

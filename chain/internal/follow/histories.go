@@ -14,16 +14,23 @@ import (
 // the others.
 type Histories[B Block] struct {
 	Most int // addresses; 0 or less = blocks are always read whole
-	// Find lists the places, ascending, of all blocks after last, up to and with the head, in
-	// which anything can have come to one of the addresses. The error says so where the node
-	// does not have all of them. It wraps errors.ErrUnsupported where blocks have to be read
-	// whole in place of that.
-	Find func(ctx context.Context, list []chain.Address, last chain.Block) ([]int64, error)
+	// Find lists the places, ascending, of all blocks after last, up to and with end, in which
+	// anything can have come to one of the addresses. end is the head, or a block below it where
+	// that is more than a node can be asked for at once. It returns an error where the node does
+	// not show that these are all: blocks are read whole then.
+	Find func(ctx context.Context, list []chain.Address, last chain.Block) (places []int64, end chain.Block, err error)
 	// Read reads the blocks at some places whole, in their order.
 	Read func(ctx context.Context, places []int64) ([]B, error)
+	// Still returns an error where end is not on the chain any more, after all was read. nil = it
+	// always is.
+	Still func(ctx context.Context, end chain.Block) error
 }
 
-// named is Scan by histories. told is false where blocks have to be read whole.
+// ErrUntold is the error of Histories.Find where the node's histories do not tell all.
+var ErrUntold = errors.New("histories do not tell")
+
+// named is Scan by histories. told is false where blocks have to be read whole: there are many
+// addresses, or the node does not show that it named all blocks.
 //
 // The head was read before the addresses are. So one that is handed out after they were read
 // can only be paid in a block after the head, and the next Scan asks for it, too.
@@ -32,46 +39,63 @@ func (s Steps[B]) named(ctx context.Context, trail []chain.Block, w chain.FewWat
 		return out, false, fmt.Errorf("chain: reading watched addresses: %w", err)
 	}
 	last := trail[len(trail)-1]
-	on, err := s.Stands(ctx, last)
-	if err == nil && !on {
-		if out.Rewound, err = halve(ctx, trail, s.Stands); err == nil {
+	list, few, err := w.Few(ctx, s.Histories.Most, last.Time)
+	if err == nil && few {
+		if out.Rewound, err = s.rewound(ctx, trail); err != nil {
+			return chain.Scan{}, false, err
+		}
+		if out.Rewound > 0 {
 			last = trail[len(trail)-1-out.Rewound]
+			list, few, err = w.Few(ctx, s.Histories.Most, last.Time) // as of then, there may be more
 		}
 	}
-	if err != nil || last.Hash == s.Head.Hash {
-		return out, err == nil, err
+	switch {
+	case err != nil:
+		return chain.Scan{}, false, fmt.Errorf("chain: reading watched addresses: %w", err)
+	case !few:
+		return chain.Scan{}, false, nil
+	case last.Hash == s.Head.Hash:
+		return out, true, nil
 	}
-	list, few, err := w.Few(ctx, s.Histories.Most, last.Time)
+	places, end, err := s.Histories.Find(ctx, list, last)
 	if err != nil {
-		return out, false, fmt.Errorf("chain: reading watched addresses: %w", err)
-	}
-	if !few {
-		return out, false, nil
-	}
-	places, err := s.Histories.Find(ctx, list, last)
-	if err != nil {
-		if errors.Is(err, errors.ErrUnsupported) {
+		var limited *chain.LimitedError
+		if ctx.Err() == nil && !errors.As(err, &limited) {
 			err = nil
 		}
 		return chain.Scan{}, false, err
 	}
-	for part := range slices.Chunk(places[:min(limit, len(places))], max(1, s.Group)) {
+	for part := range slices.Chunk(places[:max(0, min(limit, len(places)))], max(1, s.Group)) {
 		blocks, err := s.whole(ctx, part, w)
 		if err != nil {
 			return chain.Scan{}, false, err
 		}
 		for _, b := range blocks {
-			if b.Height <= last.Height || b.Height > s.Head.Height || (b.Height == s.Head.Height) != (b.Hash == s.Head.Hash) {
-				return chain.Scan{}, false, fmt.Errorf("%w: block %d %s is not between block %d and its head %d", ErrTorn, b.Height, b.Hash, last.Height, s.Head.Height)
+			if b.Height <= last.Height || b.Height > end.Height || (b.Height == end.Height) != (b.Hash == end.Hash) {
+				return chain.Scan{}, false, fmt.Errorf("%w: block %d %s is not between block %d and block %d", ErrTorn, b.Height, b.Hash, last.Height, end.Height)
 			}
 			out.Blocks = append(out.Blocks, after(last, b))
 			last = b.Block
 		}
 	}
-	if len(out.Blocks) < limit && len(places) < limit && last.Hash != s.Head.Hash {
-		out.Blocks = append(out.Blocks, after(last, chain.ScannedBlock{Block: s.Head}))
+	if len(places) < limit && last.Hash != end.Hash {
+		out.Blocks = append(out.Blocks, after(last, chain.ScannedBlock{Block: end}))
+	}
+	if s.Histories.Still != nil {
+		if err := s.Histories.Still(ctx, end); err != nil {
+			return chain.Scan{}, false, err
+		}
 	}
 	return out, true, nil
+}
+
+// rewound counts the blocks at the trail's end that do not stand.
+func (s Steps[B]) rewound(ctx context.Context, trail []chain.Block) (int, error) {
+	on, err := s.Stands(ctx, trail[len(trail)-1])
+	if err != nil || on {
+		return 0, err
+	}
+	return halve(ctx, trail, s.Stands)
 }
 
 // whole reads blocks and matches them: one by one where so many are too large an answer.
