@@ -2,13 +2,11 @@ package solana
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 
 	sdk "github.com/gagliardetto/solana-go"
 	"github.com/gagliardetto/solana-go/programs/system"
@@ -90,43 +88,6 @@ func (n *town) opened(owner sdk.PublicKey, amount uint64) sdk.PublicKey {
 	return at
 }
 
-// lister is a chain.FewWatch. What listed does happens right after the list was made.
-type lister struct {
-	follow.Only
-	listed func()
-}
-
-func (w *lister) Few(_ context.Context, most int, _ time.Time) ([]chain.Address, bool, error) {
-	if list := w.Only; w.listed != nil {
-		w.listed()
-		return list, len(list) <= most, nil
-	}
-	return w.Only, len(w.Only) <= most, nil
-}
-
-// follows scans from the last block of a trail to the head.
-func (n *town) follows(trail []chain.Block, w chain.Watch, limit int) (out []chain.Transfer, after []chain.Block) {
-	n.t.Helper()
-	for {
-		s, err := n.client.Scan(n.t.Context(), trail, w, limit)
-		require.NoError(n.t, err)
-		require.Zero(n.t, s.Rewound)
-		if len(s.Blocks) == 0 {
-			return out, trail
-		}
-		for _, b := range s.Blocks {
-			out, trail = append(out, b.Transfers...), append(trail, b.Block)
-		}
-	}
-}
-
-func (n *town) begun() []chain.Block {
-	n.t.Helper()
-	s, err := n.client.Scan(n.t.Context(), nil, &lister{}, 1)
-	require.NoError(n.t, err)
-	return []chain.Block{s.Blocks[0].Block}
-}
-
 func (n *town) account(name string) chain.Address {
 	return accountOf(n.t, n.client, n.t.Name()+name).Address
 }
@@ -136,15 +97,15 @@ func TestFN09_AnAddressThatIsHandedOutMeanwhile(t *testing.T) {
 	t.Parallel()
 	n := openTown(t)
 	a, late := n.account("a"), n.account("late")
-	trail := n.begun()
+	trail := clienttest.Begun(t, n.client)
 	n.Mine(2)
-	w := &lister{Only: follow.Only{a}}
-	w.listed = func() {
-		w.listed, w.Only = nil, follow.Only{a, late}
+	w := &clienttest.Few{Only: follow.Only{a}}
+	w.Listed = func() {
+		w.Only = follow.Only{a, late}
 		n.pay(chaintest.Payment{To: late, Currency: "SOL", Amount: decimal.NewFromInt(1)})
 		n.Mine(1)
 	}
-	found, _ := n.follows(trail, w, 10)
+	found, _ := clienttest.Follow(t, n.client, trail, w, 10)
 	require.Len(t, found, 1)
 	require.Equal(t, late, found[0].To)
 }
@@ -159,7 +120,7 @@ func TestFN09_LongHistories(t *testing.T) {
 		n.pay(chaintest.Payment{To: a, Currency: "SOL", Amount: decimal.NewFromInt(1)})
 		n.Mine(1)
 	}
-	trail := n.begun()
+	trail := clienttest.Begun(t, n.client)
 	var want []string
 	for i := range 12 {
 		for range 1 + i%3 {
@@ -167,7 +128,7 @@ func TestFN09_LongHistories(t *testing.T) {
 		}
 		n.Mine(2)
 	}
-	found, after := n.follows(trail, &lister{Only: follow.Only{a}}, 3)
+	found, after := clienttest.Follow(t, n.client, trail, &clienttest.Few{Only: follow.Only{a}}, 3)
 	var got []string
 	for _, x := range found {
 		got = append(got, x.Tx)
@@ -176,24 +137,9 @@ func TestFN09_LongHistories(t *testing.T) {
 	require.Len(t, after, 1+12+1)
 	trail = trail[:1]
 	n.client.most.pages = 1
-	found, after = n.follows(trail, &lister{Only: follow.Only{a}}, 3)
+	found, after = clienttest.Follow(t, n.client, trail, &clienttest.Few{Only: follow.Only{a}}, 3)
 	require.Len(t, found, len(want))
 	require.Greater(t, len(after), 1+12+1, "a stranger made the list too long: blocks are read whole")
-}
-
-// agree scans in both ways and returns what both found.
-func (n *town) agree(trail []chain.Block, a ...chain.Address) []chain.Transfer {
-	n.t.Helper()
-	all, _ := n.follows(trail, follow.Only(a), 10)
-	some, after := n.follows(trail, &lister{Only: a}, 10)
-	for _, list := range [][]chain.Transfer{all, some} {
-		for i := range list {
-			list[i].Block.Parent = ""
-		}
-	}
-	require.Equal(n.t, all, some)
-	require.Less(n.t, int64(len(after)), 1+after[len(after)-1].Height-trail[0].Height, "not all blocks were read")
-	return some
 }
 
 // Who was long away gets histories in parts, too.
@@ -202,14 +148,14 @@ func TestFN09_LongAgo(t *testing.T) {
 	n := openTown(t)
 	n.client.most.slots = 5
 	a := n.account("a")
-	trail := n.begun()
+	trail := clienttest.Begun(t, n.client)
 	for range 4 {
 		n.Mine(6)
 		n.pay(chaintest.Payment{To: a, Currency: "SOL", Amount: decimal.NewFromInt(1)})
 	}
 	n.Mine(2)
-	require.Len(t, n.agree(trail, a), 4)
-	_, after := n.follows(trail, &lister{Only: follow.Only{a}}, 10)
+	require.Len(t, clienttest.Agree(t, n.client, trail, a), 4)
+	_, after := clienttest.Follow(t, n.client, trail, &clienttest.Few{Only: follow.Only{a}}, 10)
 	require.Equal(t, n.Head(t).Hash, after[len(after)-1].Hash)
 }
 
@@ -235,14 +181,14 @@ func TestFN09_TokenAccountsThatAreClosed(t *testing.T) {
 	}
 	n.Send(nil, n.OpenATA(owner.PublicKey(), n.program, n.mint))
 	n.Mine(1)
-	trail := n.begun()
+	trail := clienttest.Begun(t, n.client)
 	pay()
 	empty()
-	require.Len(t, n.agree(trail, a), 1)
+	require.Len(t, clienttest.Agree(t, n.client, trail, a), 1)
 	n.Send(nil, n.OpenATA(owner.PublicKey(), n.program, n.mint))
 	n.Mine(1)
 	pay()
-	require.Len(t, n.agree(trail, a), 2)
+	require.Len(t, clienttest.Agree(t, n.client, trail, a), 2)
 }
 
 // Token accounts that are not the associated ones are found by their owner, and addresses that
@@ -255,14 +201,14 @@ func TestFN09_AccountsThatAreNotNamed(t *testing.T) {
 	n.fund(b, "USDTSOL", decimal.NewFromInt(1))
 	table, list := n.table(pubOf(a), solanatest.ATA(pubOf(b), n.program, n.mint), n.mint, n.program)
 	n.Mine(2)
-	trail := n.begun()
+	trail := clienttest.Begun(t, n.client)
 	n.Send(nil, n.MoveTokens(other, n.program, n.mint, 5, 6))
 	n.Mine(3)
-	require.Len(t, n.agree(trail, a, b), 1)
+	require.Len(t, clienttest.Agree(t, n.client, trail, a, b), 1)
 	n.SendWith(map[sdk.PublicKey]sdk.PublicKeySlice{table: list}, nil,
 		n.MoveCoins(pubOf(a), 2_000_000_000), n.MoveTokens(list[1], n.program, n.mint, 4_000_000, 6))
 	n.Mine(3)
-	require.Len(t, n.agree(trail, a, b), 3)
+	require.Len(t, clienttest.Agree(t, n.client, trail, a, b), 3)
 }
 
 // A node whose lists contradict its blocks, or each other, or end nowhere, is read block by
@@ -282,12 +228,12 @@ func TestFN09_ListsThatAreWrong(t *testing.T) {
 	})
 	n.client = client
 	n.Fault("skip", 2)
-	trail := n.begun()
+	trail := clienttest.Begun(t, n.client)
 	for range firstPage + 1 {
 		n.pay(chaintest.Payment{To: a, Currency: "SOL", Amount: decimal.NewFromInt(1)})
 		n.Mine(2)
 	}
-	require.Len(t, n.agree(trail, a), firstPage+1)
+	require.Len(t, clienttest.Agree(t, n.client, trail, a), firstPage+1)
 	one := func(signature string, slot int) string {
 		return fmt.Sprintf(`{"signature":%q,"slot":%d,"err":null}`, signature, slot)
 	}
@@ -313,7 +259,7 @@ func TestFN09_ListsThatAreWrong(t *testing.T) {
 			}
 			return answer
 		}
-		found, after := n.follows(trail, &lister{Only: follow.Only{a}}, 10)
+		found, after := clienttest.Follow(t, n.client, trail, &clienttest.Few{Only: follow.Only{a}}, 10)
 		require.Len(t, found, firstPage+1, name)
 		require.Len(t, after, 1+2*(firstPage+1), name)
 	}
@@ -337,17 +283,17 @@ func TestFN09_AForkMeanwhile(t *testing.T) {
 				return answer
 			}, func(o *Options) { o.Parallel = 1 })
 			n.client = client
-			trail := n.begun()
+			trail := clienttest.Begun(t, n.client)
 			n.Mine(2)
 			n.pay(chaintest.Payment{To: a, Currency: "SOL", Amount: decimal.NewFromInt(1)})
 			n.Mine(2)
 			armed = true
-			s, err := n.client.Scan(t.Context(), trail, &lister{Only: follow.Only{a}}, 10)
+			s, err := n.client.Scan(t.Context(), trail, &clienttest.Few{Only: follow.Only{a}}, 10)
 			require.ErrorIs(t, err, chain.ErrNode)
 			require.Empty(t, s)
 			require.False(t, armed)
 			n.Mine(2)
-			require.Len(t, n.agree(trail, a), 1)
+			require.Len(t, clienttest.Agree(t, n.client, trail, a), 1)
 		})
 	}
 }
@@ -358,21 +304,21 @@ func TestFN09_ANodeThatLacksBlocks(t *testing.T) {
 	t.Parallel()
 	n := openTown(t)
 	a := n.account("a")
-	trail := n.begun()
+	trail := clienttest.Begun(t, n.client)
 	n.Mine(2)
 	n.pay(chaintest.Payment{To: a, Currency: "SOL", Amount: decimal.NewFromInt(1)})
 	n.Mine(3)
 	h := trail[0].Height
 	n.Fault("gap", []int64{h + 3, h + 3})
-	s, err := n.client.Scan(t.Context(), trail, &lister{Only: follow.Only{a}}, 10)
+	s, err := n.client.Scan(t.Context(), trail, &clienttest.Few{Only: follow.Only{a}}, 10)
 	require.NoError(t, err)
 	require.Len(t, s.Blocks, 2)
 	trail = append(trail, s.Blocks[0].Block, s.Blocks[1].Block)
-	s, err = n.client.Scan(t.Context(), trail, &lister{Only: follow.Only{a}}, 10)
+	s, err = n.client.Scan(t.Context(), trail, &clienttest.Few{Only: follow.Only{a}}, 10)
 	require.ErrorIs(t, err, chain.ErrNode)
 	require.Empty(t, s.Blocks)
 	n.Fault("gap", nil)
-	found, _ := n.follows(trail, &lister{Only: follow.Only{a}}, 10)
+	found, _ := clienttest.Follow(t, n.client, trail, &clienttest.Few{Only: follow.Only{a}}, 10)
 	require.Len(t, found, 1)
 }
 
@@ -385,11 +331,11 @@ func TestFN09_ANodeWithoutHistories(t *testing.T) {
 			n := openTown(t)
 			n.Fault(fault, true)
 			a := n.account("a")
-			trail := n.begun()
+			trail := clienttest.Begun(t, n.client)
 			n.Mine(2)
 			n.pay(chaintest.Payment{To: a, Currency: "SOL", Amount: decimal.NewFromInt(1)})
 			n.Mine(2)
-			found, after := n.follows(trail, &lister{Only: follow.Only{a}}, 10)
+			found, after := clienttest.Follow(t, n.client, trail, &clienttest.Few{Only: follow.Only{a}}, 10)
 			require.Len(t, found, 1)
 			require.Len(t, after, 1+4, "every block")
 		})
@@ -401,16 +347,16 @@ func TestFN09_FromHistoriesToWholeBlocks(t *testing.T) {
 	t.Parallel()
 	n := openTown(t)
 	a, b := n.account("a"), n.account("b")
-	trail := n.begun()
+	trail := clienttest.Begun(t, n.client)
 	n.Mine(3)
 	n.pay(chaintest.Payment{To: a, Currency: "SOL", Amount: decimal.NewFromInt(1)})
 	n.Mine(3)
-	_, trail = n.follows(trail, &lister{Only: follow.Only{a}}, 10)
+	_, trail = clienttest.Follow(t, n.client, trail, &clienttest.Few{Only: follow.Only{a}}, 10)
 	require.Len(t, trail, 3)
 	n.pay(chaintest.Payment{To: b, Currency: "SOL", Amount: decimal.NewFromInt(1)})
 	n.Mine(2)
 	for i := 1; i < 3; i++ {
-		found, after := n.follows(trail[:i+1:i+1], follow.Only{a, b}, 10)
+		found, after := clienttest.Follow(t, n.client, trail[:i+1:i+1], follow.Only{a, b}, 10)
 		require.Equal(t, b, found[len(found)-1].To)
 		require.Equal(t, after[i].Height+1, after[i+1].Height)
 	}

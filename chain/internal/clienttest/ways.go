@@ -2,6 +2,7 @@ package clienttest
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -12,9 +13,68 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
 )
+
+// Few is a chain.FewWatch of a few addresses.
+type Few struct {
+	follow.Only
+	Listed func() // what happens right after the first list was made
+}
+
+// Few lists them all.
+func (w *Few) Few(_ context.Context, most int, _ time.Time) ([]chain.Address, bool, error) {
+	list := w.Only
+	if w.Listed != nil {
+		do := w.Listed
+		w.Listed = nil
+		do()
+	}
+	return list, len(list) <= most, nil
+}
+
+// Begun is the trail of a client that begins now.
+func Begun(t testing.TB, c chain.Client) []chain.Block {
+	t.Helper()
+	s, err := c.Scan(t.Context(), nil, &Few{}, 1)
+	require.NoError(t, err)
+	return []chain.Block{s.Blocks[0].Block}
+}
+
+// Follow scans from the last block of a trail to the head. after is the trail then.
+func Follow(t testing.TB, c chain.Client, trail []chain.Block, w chain.Watch, limit int) (found []chain.Transfer, after []chain.Block) {
+	t.Helper()
+	for {
+		s, err := c.Scan(t.Context(), trail, w, limit)
+		require.NoError(t, err)
+		require.Zero(t, s.Rewound)
+		if len(s.Blocks) == 0 {
+			return found, trail
+		}
+		for _, b := range s.Blocks {
+			require.Equal(t, trail[len(trail)-1].Hash, b.Parent)
+			found, trail = append(found, b.Transfers...), append(trail, b.Block)
+		}
+	}
+}
+
+// Agree follows a chain by whole blocks and by histories, and returns what both found. Not all
+// blocks may be read by histories.
+func Agree(t testing.TB, c chain.Client, trail []chain.Block, a ...chain.Address) []chain.Transfer {
+	t.Helper()
+	all, _ := Follow(t, c, trail, follow.Only(a), 10)
+	some, after := Follow(t, c, trail, &Few{Only: a}, 10)
+	for _, list := range [][]chain.Transfer{all, some} {
+		for i := range list {
+			list[i].Block.Parent = ""
+		}
+	}
+	require.Equal(t, all, some)
+	require.Less(t, int64(len(after)-len(trail)), after[len(after)-1].Height-trail[len(trail)-1].Height, "not all blocks are read")
+	return some
+}
 
 // Ways follows one chain by whole blocks, by histories of addresses, and by the two in turns,
 // while things happen at random, and requires that all know the same transfers in the end.
