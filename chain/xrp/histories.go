@@ -3,9 +3,6 @@ package xrp
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
-	"sync"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
@@ -17,39 +14,16 @@ const mostPages = 10
 
 // named lists the ledgers after one, up to the end, in which a transaction touched an account of
 // the addresses. The server lists a transaction under each account whose entry it changed.
-func (c *Client) named(ctx context.Context, list []chain.Address, last chain.Block, head *ledgerRead) ([]int64, chain.Block, error) {
-	accounts := map[account]bool{}
+func (c *Client) named(ctx context.Context, list []chain.Address, last, head chain.Block) ([]int64, chain.Block, error) {
+	var accounts []account
 	for _, a := range list {
 		if who, _, err := c.own(a); err == nil { // else nothing can be paid there
-			accounts[who] = true
+			accounts = append(accounts, who)
 		}
 	}
-	all := slices.Collect(maps.Keys(accounts))
-	var mu sync.Mutex
-	found, end := map[int64]bool{}, head.Height
-	err := follow.Each(len(all), c.o.Parallel, func(i int) error {
-		ledgers, to, err := c.touching(ctx, all[i], last.Height+1, head.Height)
-		mu.Lock()
-		defer mu.Unlock()
-		for _, l := range ledgers {
-			found[l] = true
-		}
-		end = min(end, to)
-		return err
+	return follow.Named(ctx, c.o.Parallel, accounts, last, head, c.at, func(ctx context.Context, who account) ([]int64, int64, error) {
+		return c.touching(ctx, who, last.Height+1, head.Height)
 	})
-	if err != nil {
-		return nil, chain.Block{}, err
-	}
-	ledgers := slices.Sorted(maps.Keys(found))
-	switch {
-	case end == head.Height:
-		return ledgers, head.Block, nil
-	case end <= last.Height:
-		return nil, chain.Block{}, follow.ErrUntold
-	}
-	above, _ := slices.BinarySearch(ledgers, end+1)
-	l, err := c.at(ctx, end)
-	return ledgers[:above], l.Block, err
 }
 
 // touching lists the ledgers from one to another that changed an account. They are all up to and
@@ -76,5 +50,8 @@ func (c *Client) touching(ctx context.Context, a account, from, to int64) (ledge
 			return ledgers, to, nil
 		}
 	}
-	return ledgers, ledger - 1, nil // of the last one, not all may have been listed
+	if len(ledgers) == 0 {
+		return nil, 0, follow.ErrUntold
+	}
+	return ledgers, ledger, nil // the last one is read whole, whatever else of it was not listed
 }

@@ -32,7 +32,7 @@ func (c *Client) Scan(ctx context.Context, trail []chain.Block, w chain.Watch, l
 		Histories: follow.Histories[ledgerRead]{
 			Most: c.o.FewAddresses,
 			Find: func(ctx context.Context, list []chain.Address, last chain.Block) ([]int64, chain.Block, error) {
-				return c.named(ctx, list, last, &head)
+				return c.named(ctx, list, last, head.Block)
 			},
 			Read: follow.Places(c.whole),
 		},

@@ -227,18 +227,6 @@ func Read[B Block](ctx context.Context, last chain.Block, n int, read func(ctx c
 	return Linked(last, next)
 }
 
-// Places makes a Histories.Read of how the block at one height is read.
-func Places[B Block](read func(ctx context.Context, height int64) (B, error)) func(context.Context, []int64) ([]B, error) {
-	return func(ctx context.Context, heights []int64) ([]B, error) {
-		out := make([]B, len(heights))
-		err := Each(len(heights), len(heights), func(i int) (err error) {
-			out[i], err = read(ctx, heights[i])
-			return err
-		})
-		return out, err
-	}
-}
-
 // Each does n things, at most so many of them at once, and returns all of their errors.
 func Each(n, parallel int, do func(i int) error) error {
 	errs, room := make([]error, n), make(chan struct{}, parallel)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"sync"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
@@ -87,6 +89,59 @@ func (s Steps[B]) named(ctx context.Context, trail []chain.Block, w chain.FewWat
 		}
 	}
 	return out, true, nil
+}
+
+// Named is a Histories.Find that asks for one account after the other, several at once. of lists
+// the heights of blocks that may have brought something to an account, ascending; they are all up
+// to and with end. at reads the block at a height.
+func Named[A comparable, B Block](
+	ctx context.Context, parallel int, accounts []A, last, head chain.Block,
+	at func(ctx context.Context, height int64) (B, error),
+	of func(ctx context.Context, a A) (heights []int64, end int64, err error),
+) ([]int64, chain.Block, error) {
+	var mu sync.Mutex
+	found, end := map[int64]bool{}, head.Height
+	err := Each(len(accounts), parallel, func(i int) error {
+		if slices.Contains(accounts[:i], accounts[i]) {
+			return nil
+		}
+		heights, to, err := of(ctx, accounts[i])
+		mu.Lock()
+		defer mu.Unlock()
+		for _, h := range heights {
+			found[h] = true
+		}
+		end = min(end, to)
+		return err
+	})
+	if err == nil && end <= last.Height {
+		err = ErrUntold
+	}
+	if err != nil {
+		return nil, chain.Block{}, err
+	}
+	heights := slices.Sorted(maps.Keys(found))
+	if end == head.Height {
+		return heights, head, nil
+	}
+	above, _ := slices.BinarySearch(heights, end+1)
+	b, err := at(ctx, end)
+	if err != nil {
+		return nil, chain.Block{}, err
+	}
+	return heights[:above], b.At(), nil
+}
+
+// Places makes a Histories.Read of how the block at one height is read.
+func Places[B Block](read func(ctx context.Context, height int64) (B, error)) func(context.Context, []int64) ([]B, error) {
+	return func(ctx context.Context, heights []int64) ([]B, error) {
+		out := make([]B, len(heights))
+		err := Each(len(heights), len(heights), func(i int) (err error) {
+			out[i], err = read(ctx, heights[i])
+			return err
+		})
+		return out, err
+	}
 }
 
 // rewound counts the blocks at the trail's end that do not stand.
