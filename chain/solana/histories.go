@@ -36,26 +36,34 @@ func (c *Client) named(ctx context.Context, list []chain.Address, last chain.Blo
 	if err != nil {
 		return nil, chain.Block{}, err
 	}
+	owned := make([][]key, len(list))
+	err = follow.Each(len(list), c.o.Parallel, func(i int) (err error) {
+		owned[i], err = c.holders(ctx, list[i], head)
+		return err
+	})
+	if err != nil {
+		return nil, chain.Block{}, err
+	}
+	accounts := slices.Concat(owned...)
+	looks, err := c.held(ctx, accounts, head)
+	if err != nil {
+		return nil, chain.Block{}, err
+	}
 	var mu sync.Mutex
 	found := map[int64]bool{}
-	err = follow.Each(len(list), c.o.Parallel, func(i int) error {
-		accounts, err := c.holders(ctx, list[i], head)
-		if err != nil {
-			return err
+	err = follow.Each(len(accounts), c.o.Parallel, func(i int) error {
+		slots, newest, err := c.naming(ctx, accounts[i], from, end.slot, head)
+		mu.Lock()
+		defer mu.Unlock()
+		for _, s := range slots {
+			found[s] = true
 		}
-		for _, k := range accounts {
-			slots, err := c.naming(ctx, k, from, end.slot, head)
-			if err != nil {
-				return err
-			}
-			mu.Lock()
-			for _, s := range slots {
-				found[s] = true
-			}
-			mu.Unlock()
-		}
-		return nil
+		looks[i].newest = newest
+		return err
 	})
+	if err == nil {
+		err = c.explained(accounts, looks, from)
+	}
 	if err != nil {
 		return nil, chain.Block{}, err
 	}
@@ -113,7 +121,7 @@ func (c *Client) holders(ctx context.Context, a chain.Address, head header) ([]k
 			} `json:"value"`
 		}
 		o := object{"encoding": "base64", "commitment": confirmed, "minContextSlot": head.slot, "dataSlice": object{"offset": 0, "length": 0}}
-		if err := c.node.ask(ctx, &answer, "getTokenAccountsByOwner", owner.text(), object{"programId": program.text()}, o); err != nil {
+		if err := c.abreast(ctx, &answer, "getTokenAccountsByOwner", owner.text(), object{"programId": program.text()}, o); err != nil {
 			return nil, err
 		}
 		for _, v := range answer.Value {
@@ -130,13 +138,98 @@ func (c *Client) holders(ctx context.Context, a chain.Address, head header) ([]k
 	return slices.Collect(maps.Keys(known)), nil
 }
 
-// naming lists the slots after one, up to another, with a transaction that names an account.
-// The node lists the newest first.
-func (c *Client) naming(ctx context.Context, k key, from, to int64, head header) (out []int64, err error) {
+// look is what an account held at a slot, and the slot of the newest transaction that was listed
+// then, by the node's word.
+type look struct {
+	held         string
+	slot, newest int64
+}
+
+// held is a look at each account, at the head's slot or later, without its list.
+func (c *Client) held(ctx context.Context, accounts []key, head header) (out []look, err error) {
+	const most = 100 // in one call
+	for part := range slices.Chunk(accounts, most) {
+		names := make([]string, len(part))
+		for i, k := range part {
+			names[i] = string(k.text())
+		}
+		var answer struct {
+			Context struct {
+				Slot int64 `json:"slot"`
+			} `json:"context"`
+			Value []*struct {
+				Lamports uint64   `json:"lamports"`
+				Data     []string `json:"data"`
+			} `json:"value"`
+		}
+		o := object{"encoding": "base64", "commitment": confirmed, "minContextSlot": head.slot, "dataSlice": object{"offset": amountAt, "length": 8}}
+		if err := c.abreast(ctx, &answer, "getMultipleAccounts", names, o); err != nil {
+			return nil, err
+		}
+		if len(answer.Value) != len(part) || answer.Context.Slot < head.slot {
+			return nil, fmt.Errorf("%w: it gave other accounts than it was asked for, or of before slot %d", follow.ErrTorn, head.slot)
+		}
+		for _, v := range answer.Value {
+			l := look{slot: answer.Context.Slot}
+			if v != nil {
+				l.held = fmt.Sprint(v.Lamports, v.Data)
+			}
+			out = append(out, l)
+		}
+	}
+	return out, nil
+}
+
+// explained compares looks with the last ones at the same accounts. What an account holds changes
+// by a transaction, so its list must have one that is newer than the last look; and what was listed
+// once must be there again, unless blocks were read beyond it. Else the node's lists are behind its
+// blocks, and blocks are read whole until they are not, or until those are read beyond the change.
+func (c *Client) explained(accounts []key, looks []look, from int64) (err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now, odd := make(map[key]look, len(accounts)), map[key]look{}
+	for i, k := range accounts {
+		this := looks[i]
+		last, known := c.looks[k]
+		if was, is := c.odd[k]; is && was.slot <= from {
+			last, known = was, true
+		}
+		switch {
+		case !known || this.slot < last.slot: // another reader was faster
+		case this.held != last.held && this.newest <= last.slot,
+			this.newest < last.newest && last.newest > from:
+			err = fmt.Errorf("%w: what %s holds has changed since slot %d, or was listed, by no transaction that is listed", follow.ErrUntold, k.text(), last.slot)
+			now[k], odd[k] = last, this
+			if was, is := c.odd[k]; is && was.held == this.held {
+				odd[k] = was
+			}
+			continue
+		}
+		now[k] = this
+	}
+	c.looks, c.odd = now, odd
+	return err
+}
+
+// abreast asks something of the newest slots. Where it is refused by one of several nodes behind one
+// URL that is a little behind, it is asked again: another may answer.
+func (c *Client) abreast(ctx context.Context, v any, method string, params ...any) (err error) {
+	const tries = 4
+	for range tries {
+		if err = c.node.ask(ctx, v, method, params...); !said(err, refusedLagged) {
+			break
+		}
+	}
+	return err
+}
+
+// naming lists the slots after one, up to another, with a transaction that names an account. The
+// node lists the newest first; newest is that of the first, 0 where there is none.
+func (c *Client) naming(ctx context.Context, k key, from, to int64, head header) (out []int64, newest int64, err error) {
 	before, size := "", firstPage
-	for newest, page := int64(1)<<62, 0; ; page++ {
+	for last, page := int64(1)<<62, 0; ; page++ {
 		if page == c.most.pages {
-			return nil, follow.ErrUntold
+			return nil, 0, follow.ErrUntold
 		}
 		o := object{"limit": size, "commitment": confirmed, "minContextSlot": head.slot}
 		if before != "" {
@@ -147,22 +240,23 @@ func (c *Client) naming(ctx context.Context, k key, from, to int64, head header)
 			Slot      int64  `json:"slot"`
 			Err       any    `json:"err"`
 		}
-		if err := c.node.ask(ctx, &all, "getSignaturesForAddress", k.text(), o); err != nil {
-			return nil, err
+		if err := c.abreast(ctx, &all, "getSignaturesForAddress", k.text(), o); err != nil {
+			return nil, 0, err
 		}
 		for _, s := range all {
+			newest = max(newest, s.Slot)
 			switch {
-			case s.Slot > newest || s.Signature == before:
-				return nil, fmt.Errorf("%w: its list of transactions is out of order", follow.ErrTorn)
+			case s.Slot > last || s.Signature == before:
+				return nil, 0, fmt.Errorf("%w: its list of transactions is out of order", follow.ErrTorn)
 			case s.Slot <= from:
-				return out, nil
+				return out, newest, nil
 			case s.Slot <= to && s.Err == nil:
 				out = append(out, s.Slot)
 			}
-			newest = s.Slot
+			last = s.Slot
 		}
 		if len(all) < size {
-			return out, nil
+			return out, newest, nil
 		}
 		before, size = all[len(all)-1].Signature, nextPage
 	}

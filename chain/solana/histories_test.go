@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 
 	sdk "github.com/gagliardetto/solana-go"
@@ -263,6 +264,78 @@ func TestFN09_ListsThatAreWrong(t *testing.T) {
 		require.Len(t, found, firstPage+1, name)
 		require.Len(t, after, 1+2*(firstPage+1), name)
 	}
+}
+
+// A service whose lists come from another database than its blocks, and late, is found out by what
+// accounts hold: blocks are read whole until the lists have what changed it. A list that lacks what
+// it had is behind, too.
+func TestFN09_ListsThatAreLate(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	a, b := n.account("a"), n.account("b")
+	late := false
+	client, _ := n.through(func(question, answer []byte) []byte {
+		if late && bytes.Contains(question, []byte("getSignaturesForAddress")) {
+			return []byte(`{"jsonrpc":"2.0","id":1,"result":[]}`)
+		}
+		return answer
+	})
+	n.client = client
+	w := &clienttest.Few{Only: follow.Only{a, b}}
+	n.pay(chaintest.Payment{To: b, Currency: "USDTSOL", Amount: decimal.NewFromInt(1)})
+	trail := clienttest.Begun(t, n.client)
+	n.Mine(2)
+	_, trail = clienttest.Follow(t, n.client, trail, w, 10)
+	late = true
+	for _, p := range []chaintest.Payment{
+		{To: a, Currency: "SOL", Amount: decimal.NewFromInt(1)},
+		{To: b, Currency: "USDTSOL", Amount: decimal.NewFromInt(2)},
+	} {
+		n.Mine(2)
+		tx := n.pay(p)
+		n.Mine(2)
+		var found []chain.Transfer
+		found, trail = clienttest.Follow(t, n.client, trail, w, 10)
+		require.Len(t, found, 1)
+		require.Equal(t, tx, found[0].Tx)
+	}
+	n.Mine(4)
+	_, after := clienttest.Follow(t, n.client, trail, w, 10)
+	require.Len(t, after, len(trail)+1, "what was read whole is explained")
+	late = false
+	n.pay(chaintest.Payment{To: a, Currency: "SOL", Amount: decimal.NewFromInt(1)})
+	n.Mine(4)
+	s, err := n.client.Scan(t.Context(), after, w, 0) // the list is read, and no block
+	require.NoError(t, err)
+	require.Empty(t, s.Blocks)
+	late = true
+	found, _ := clienttest.Follow(t, n.client, after, w, 10)
+	require.Len(t, found, 1, "it was listed once")
+}
+
+// Of several nodes behind one URL, one that is a little behind refuses: the next may not.
+func TestFN09_ANodeThatIsALittleBehind(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	a := n.account("a")
+	var mu sync.Mutex
+	refused := map[string]bool{}
+	client, _ := n.through(func(question, answer []byte) []byte {
+		mu.Lock()
+		defer mu.Unlock()
+		if bytes.Contains(question, []byte("minContextSlot")) && !refused[string(question)] {
+			refused[string(question)] = true
+			return []byte(`{"jsonrpc":"2.0","id":1,"error":{"code":-32016,"message":"Minimum context slot has not been reached","data":{"contextSlot":1}}}`)
+		}
+		return answer
+	})
+	n.client = client
+	trail := clienttest.Begun(t, n.client)
+	n.Mine(2)
+	n.pay(chaintest.Payment{To: a, Currency: "SOL", Amount: decimal.NewFromInt(1)})
+	n.Mine(2)
+	require.Len(t, clienttest.Agree(t, n.client, trail, a), 1)
+	require.Len(t, refused, 2+1+2)
 }
 
 // A chain that changes while histories are read gives no answer of two branches: the next Scan

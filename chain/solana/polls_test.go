@@ -39,7 +39,7 @@ func TestFN09_CallsOfAPollByHistories(t *testing.T) {
 			require.Equal(t, r.Open == 21, r.Methods["getSignaturesForAddress"] == 0, "%v", r)
 		}
 	}
-	// Two looks at the head and the last block, the list of slots; of an address its own list,
+	// Looks at the head, the last block and all accounts, the list of slots; of an address its own list,
 	// that of its token account, and two lists of token accounts.
 	require.Equal(t, cost[1]+4*19, cost[20])
 	require.Less(t, cost[21], cost[20])

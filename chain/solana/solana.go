@@ -121,6 +121,8 @@ type Client struct {
 
 	mu     sync.Mutex
 	places map[int64]int64 // slots of heights, as last seen; verified on use
+	looks  map[key]look    // at the accounts whose histories were read
+	odd    map[key]look    // what they held that their histories did not explain
 }
 
 // token is a registered mint, and what the chain says of it once it was checked.
