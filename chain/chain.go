@@ -128,9 +128,10 @@ type Client interface {
 	Tip(ctx context.Context) (Tip, error)
 
 	// Scan reads at most max blocks that follow the trail, a list of blocks
-	// already processed, oldest first, without a gap. An empty trail starts at
-	// the head: the answer is the head alone without transfers. Where no entry
-	// of the trail is on the chain any more the error is ErrDeepFork.
+	// already processed, oldest first, without other gaps than the client left
+	// itself. An empty trail starts at the head: the answer is the head alone
+	// without transfers. Where no entry of the trail is on the chain any more the
+	// error is ErrDeepFork.
 	Scan(ctx context.Context, trail []Block, w Watch, max int) (Scan, error)
 
 	// EstimateFee says what sending this would cost, in the network's gas
