@@ -37,7 +37,7 @@ func (c *Client) named(ctx context.Context, list []chain.Address, last chain.Blo
 		return nil, chain.Block{}, err
 	}
 	owned := make([][]key, len(list))
-	err = follow.Each(len(list), c.o.Parallel, func(i int) (err error) {
+	err = follow.Until(len(list), c.o.Parallel, func(i int) (err error) {
 		owned[i], err = c.holders(ctx, list[i], head)
 		return err
 	})
@@ -51,7 +51,7 @@ func (c *Client) named(ctx context.Context, list []chain.Address, last chain.Blo
 	}
 	var mu sync.Mutex
 	found := map[int64]bool{}
-	err = follow.Each(len(accounts), c.o.Parallel, func(i int) error {
+	err = follow.Until(len(accounts), c.o.Parallel, func(i int) error {
 		slots, newest, err := c.naming(ctx, accounts[i], from, end.slot, head)
 		mu.Lock()
 		defer mu.Unlock()

@@ -48,6 +48,7 @@ import (
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 )
 
@@ -118,6 +119,7 @@ type Client struct {
 
 	checking sync.Mutex
 	most     bounds
+	rest     follow.Rest
 
 	mu     sync.Mutex
 	places map[int64]int64 // slots of heights, as last seen; verified on use

@@ -103,6 +103,7 @@ type Client struct {
 	native *chain.Currency
 
 	searches follow.Searches[search]
+	rest     follow.Rest
 }
 
 var (

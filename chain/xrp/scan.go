@@ -30,7 +30,7 @@ func (c *Client) Scan(ctx context.Context, trail []chain.Block, w chain.Watch, l
 			return c.match(&l, w), nil
 		}),
 		Histories: follow.Histories[ledgerRead]{
-			Most: c.o.FewAddresses,
+			Most: c.o.FewAddresses, Rest: &c.rest,
 			Find: func(ctx context.Context, list []chain.Address, last chain.Block) ([]int64, chain.Block, error) {
 				return c.named(ctx, list, last, head.Block)
 			},

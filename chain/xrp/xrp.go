@@ -113,6 +113,7 @@ type Client struct {
 	native *chain.Currency
 
 	searches follow.Searches[search]
+	rest     follow.Rest
 }
 
 var (

@@ -24,6 +24,7 @@ import (
 	"slices"
 	"sort"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
@@ -112,7 +113,7 @@ func (s Steps[B]) Scan(ctx context.Context, trail []chain.Block, w chain.Watch, 
 	if last := trail[len(trail)-1]; s.Head.Height < last.Height {
 		return chain.Scan{}, fmt.Errorf("%w: its head is %d, read already %d", chain.ErrBehind, s.Head.Height, last.Height)
 	}
-	if few, ok := w.(chain.FewWatch); ok && s.Histories.Most > 0 {
+	if few, ok := w.(chain.FewWatch); ok && s.Histories.Most > 0 && s.Histories.Rest.over() {
 		if out, told, err := s.named(ctx, trail, few, limit); told || err != nil {
 			return out, err
 		}
@@ -240,6 +241,21 @@ func Each(n, parallel int, do func(i int) error) error {
 	}
 	wg.Wait()
 	return errors.Join(errs...)
+}
+
+// Until is Each that begins nothing more once something has failed.
+func Until(n, parallel int, do func(i int) error) error {
+	var failed atomic.Bool
+	return Each(n, parallel, func(i int) error {
+		if failed.Load() {
+			return nil
+		}
+		err := do(i)
+		if err != nil {
+			failed.Store(true)
+		}
+		return err
+	})
 }
 
 // ByBlock makes a Match of how one block is matched.

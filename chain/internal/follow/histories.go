@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
@@ -26,7 +27,26 @@ type Histories[B Block] struct {
 	// Still returns an error where end is not on the chain any more, after all was read. nil = it
 	// always is.
 	Still func(ctx context.Context, end chain.Block) error
+	// Rest is the client's. nil = it never rests.
+	Rest *Rest
 }
+
+// Rest has blocks read whole for some Scans after a node said that it was asked too often for
+// histories. Strangers can make them long, so that one who asks for them alone would be refused each
+// time.
+type Rest struct{ scans atomic.Int64 }
+
+// resting is how many Scans read whole blocks then.
+const resting = 8
+
+func (r *Rest) begin() {
+	if r != nil {
+		r.scans.Store(resting)
+	}
+}
+
+// over counts a Scan, and reports whether histories may be asked for.
+func (r *Rest) over() bool { return r == nil || r.scans.Load() <= 0 || r.scans.Add(-1) < 0 }
 
 // ErrUntold is the error of Histories.Find where the node's histories do not tell all.
 var ErrUntold = errors.New("histories do not tell")
@@ -62,7 +82,10 @@ func (s Steps[B]) named(ctx context.Context, trail []chain.Block, w chain.FewWat
 	places, end, err := s.Histories.Find(ctx, list, last)
 	if err != nil {
 		var limited *chain.LimitedError
-		if ctx.Err() == nil && !errors.As(err, &limited) {
+		switch {
+		case errors.As(err, &limited):
+			s.Histories.Rest.begin()
+		case ctx.Err() == nil:
 			err = nil
 		}
 		return chain.Scan{}, false, err
@@ -101,7 +124,7 @@ func Named[A comparable, B Block](
 ) ([]int64, chain.Block, error) {
 	var mu sync.Mutex
 	found, end := map[int64]bool{}, head.Height
-	err := Each(len(accounts), parallel, func(i int) error {
+	err := Until(len(accounts), parallel, func(i int) error {
 		if slices.Contains(accounts[:i], accounts[i]) {
 			return nil
 		}

@@ -33,6 +33,8 @@ type named struct {
 	err    error
 	still  error
 	from   int64 // the height of the block that was asked from last
+	asked  int   // how often histories were
+	rest   follow.Rest
 }
 
 func (n *named) scan(t *testing.T, trail []chain.Block, w chain.Watch, limit int) (chain.Scan, error) {
@@ -47,9 +49,9 @@ func (n *named) scan(t *testing.T, trail []chain.Block, w chain.Watch, limit int
 			return []chain.Transfer{{Tx: b.Hash, Block: b.Block}}, nil
 		}),
 		Histories: follow.Histories[block]{
-			Most: 1, Read: follow.Places(at), Still: func(context.Context, chain.Block) error { return n.still },
+			Most: 1, Read: follow.Places(at), Rest: &n.rest, Still: func(context.Context, chain.Block) error { return n.still },
 			Find: func(_ context.Context, _ []chain.Address, last chain.Block) ([]int64, chain.Block, error) {
-				n.from = last.Height
+				n.from, n.asked = last.Height, n.asked+1
 				end := head
 				if n.end > 0 {
 					end = n.blocks[n.end].Block
@@ -125,7 +127,18 @@ func TestFN09_WhereHistoriesDoNotTell(t *testing.T) {
 	s, err = n.scan(t, trail, &few{}, 9)
 	require.ErrorAs(t, err, &limited)
 	require.Empty(t, s)
-	n.err, n.still = nil, follow.ErrTorn
+	n.asked = 0
+	for range 8 {
+		s, err = n.scan(t, trail, &few{}, 9)
+		require.NoError(t, err)
+		require.Equal(t, whole, heights(s), "who asks for histories alone is refused each time")
+	}
+	require.Zero(t, n.asked)
+	n.err = nil
+	s, err = n.scan(t, trail, &few{}, 9)
+	require.NoError(t, err)
+	require.Equal(t, []int64{8}, heights(s), "and later they are asked for again")
+	n.still = follow.ErrTorn
 	s, err = n.scan(t, trail, &few{}, 9)
 	require.ErrorIs(t, err, chain.ErrNode, "of two branches")
 	require.Empty(t, s)
