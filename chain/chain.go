@@ -72,7 +72,11 @@ type Scan struct {
 	// Rewound is how many blocks at the end of the trail are no longer on the
 	// chain. Blocks continue from what is left of it.
 	Rewound int
-	Blocks  []ScannedBlock // ascending, each the parent of the next
+	// Blocks are ascending, each the parent of the next: Parent of the first is the last block
+	// that is left of the trail. Of a client that read histories (FewWatch) they are those that
+	// matter, and the head. Parent then is the block before it in the answer, or in the trail,
+	// and heights have gaps.
+	Blocks []ScannedBlock
 }
 
 // ScannedBlock is one block and what it moved to watched addresses.
@@ -95,6 +99,16 @@ type Watch interface {
 	Open() []Address
 }
 
+// FewWatch is a Watch that lists what it watches where that is little. A client can then ask its
+// node for the histories of these addresses, and read those blocks alone that they name.
+type FewWatch interface {
+	Watch
+	// Few lists what was handed out by now and is watched at a time or later: each account
+	// once, where addresses share one. few is false, and the list says nothing, where there are
+	// more than most.
+	Few(ctx context.Context, most int, at time.Time) (list []Address, few bool, err error)
+}
+
 // Client is what one network can do. Every method may be called concurrently,
 // returns when ctx ends, and answers from one consistent view of the node or
 // with an error: an error, an unknown block or a node behind are never an empty
@@ -115,9 +129,10 @@ type Client interface {
 	Tip(ctx context.Context) (Tip, error)
 
 	// Scan reads at most max blocks that follow the trail, a list of blocks
-	// already processed, oldest first, without a gap. An empty trail starts at
-	// the head: the answer is the head alone without transfers. Where no entry
-	// of the trail is on the chain any more the error is ErrDeepFork.
+	// already processed, oldest first, without other gaps than the client left
+	// itself. An empty trail starts at the head: the answer is the head alone
+	// without transfers. Where no entry of the trail is on the chain any more the
+	// error is ErrDeepFork.
 	Scan(ctx context.Context, trail []Block, w Watch, max int) (Scan, error)
 
 	// EstimateFee says what sending this would cost, in the network's gas

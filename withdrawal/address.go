@@ -55,7 +55,7 @@ func (s *Service) ValidateAddress(ctx context.Context, in AddressInput) (Address
 	case err != nil:
 		return AddressCheck{}, err
 	case in.Memo != "":
-		if why := MemoError(networks[0], in.Memo); why != "" {
+		if why := memoError(networks[0], in.Memo); why != "" {
 			out.Reason = "The memo is invalid: it " + why + "."
 		}
 	}

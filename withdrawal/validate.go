@@ -138,13 +138,13 @@ func (s *Service) checkMemo(bad *InvalidError, c *chain.Currency, memo string) {
 	if err != nil || !n.NeedsMemo {
 		return
 	}
-	if why := MemoError(n, memo); why != "" {
+	if why := memoError(n, memo); why != "" {
 		bad.Add("memo", why)
 	}
 }
 
-// MemoError says in words what is wrong with a memo on a network, "" = nothing.
-func MemoError(n chain.NetworkInfo, memo string) string {
+// memoError says in words what is wrong with a memo on a network, "" = nothing.
+func memoError(n chain.NetworkInfo, memo string) string {
 	switch {
 	case !n.NeedsMemo:
 		return ""

@@ -86,7 +86,7 @@ func endedContext(k *kit) {
 	k.Mine(k.t, 1)
 	_, err := k.Client.Tip(k.canceled())
 	require.Error(k.t, err)
-	s, err := k.Client.Scan(k.canceled(), k.trail, watch(), 3)
+	s, err := k.Client.Scan(k.canceled(), k.trail, k.few(watch()), 3)
 	require.Error(k.t, err)
 	require.Empty(k.t, s.Blocks)
 	_, err = k.Client.Status(k.canceled(), chain.Attempt{Tx: "00"})

@@ -108,6 +108,10 @@ type Harness struct {
 	// after that is in a block.
 	OneWaits bool
 
+	// Histories: the cases' Watch is a chain.FewWatch, so that the client asks for the histories
+	// of addresses. Its blocks then have gaps.
+	Histories bool
+
 	// NewAccount makes the n-th account of a case, the same n always the same
 	// within one Harness. Defaults to a secp256k1 key made from the test's name
 	// and n, with the address from Client.AddressOf.

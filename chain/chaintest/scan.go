@@ -103,7 +103,7 @@ func tipIsTheHead(k *kit) {
 
 func nothingNew(k *kit) {
 	k.start()
-	s, err := k.Client.Scan(k.ctx, k.trail, watch(), 3)
+	s, err := k.Client.Scan(k.ctx, k.trail, k.few(watch()), 3)
 	require.NoError(k.t, err)
 	require.Empty(k.t, s.Blocks)
 	require.Zero(k.t, s.Rewound)
@@ -133,9 +133,9 @@ func repeatable(k *kit) {
 	k.start()
 	k.pay(a)
 	k.Mine(k.t, 2)
-	first, err := k.Client.Scan(k.ctx, k.trail, watch(a), 10)
+	first, err := k.Client.Scan(k.ctx, k.trail, k.few(watch(a)), 10)
 	require.NoError(k.t, err)
-	again, err := k.Client.Scan(k.ctx, k.trail, watch(a), 10)
+	again, err := k.Client.Scan(k.ctx, k.trail, k.few(watch(a)), 10)
 	require.NoError(k.t, err)
 	require.Equal(k.t, first, again, "the same question, the same answer")
 }
@@ -170,7 +170,7 @@ func failedSync(k *kit) {
 	k.Mine(k.t, 1)
 	w := watch(a)
 	w.err = errors.New("the store is away")
-	s, err := k.Client.Scan(k.ctx, k.trail, w, 3)
+	s, err := k.Client.Scan(k.ctx, k.trail, k.few(w), 3)
 	require.ErrorIs(k.t, err, w.err)
 	require.Empty(k.t, s.Blocks, "no block without a fresh watch")
 }
@@ -362,7 +362,7 @@ func internalTransfer(k *kit) {
 // neverEmpty expects a scan of the trail to be an error and no answer.
 func (k *kit) neverEmpty(w chain.Watch, want error) {
 	k.t.Helper()
-	s, err := k.Client.Scan(k.ctx, k.trail, w, 3)
+	s, err := k.Client.Scan(k.ctx, k.trail, k.few(w), 3)
 	require.ErrorIs(k.t, err, want)
 	require.Empty(k.t, s.Blocks)
 }

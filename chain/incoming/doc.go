@@ -5,7 +5,9 @@
 //
 //   - The cursor moves only in the Change that records what the blocks held, so
 //     no block is skipped and none is counted twice: not by a crash, not by two
-//     processes on one store, not after downtime.
+//     processes on one store, not after downtime. A client that reads the histories of
+//     few addresses leaves out blocks in which nothing came to one; what it leaves out is
+//     its promise, and each answer goes on from the one before.
 //   - A fork is found by hash, never by height. What the chain took back is
 //     taken back here: an included transfer waits as seen until the new branch
 //     has it or is as long as the old one; a final one is gone at once, and when

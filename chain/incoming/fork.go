@@ -14,14 +14,17 @@ import (
 
 // forked makes the Change that follows the chain back to where it forked: a
 // Change of its own, so that what is gone is told before it can come again.
-// trail ends there, and head is the height of the node's head. halted is not nil where that
-// point is below what the network had called final.
-func (n *Network) forked(ctx context.Context, cur Cursor, version int64, trail []chain.Block, head int64) (c storage.Change, halted, err error) {
+// The last so many blocks of the trail are gone, and head is the height of the node's head.
+// halted is not nil where one of them is at or below what the network had called final. The
+// point may be below that for all that: where histories were read, the trail has gaps. What was
+// final in a gap, by Recover, stays.
+func (n *Network) forked(ctx context.Context, cur Cursor, version int64, trail []chain.Block, gone int, head int64) (c storage.Change, halted, err error) {
+	trail, lost := trail[:len(trail)-gone], trail[len(trail)-gone]
 	ancestor := last(trail)
-	if ancestor.Height < cur.Final {
+	if lost.Height <= cur.Final {
 		return n.halt(cur, version, fmt.Sprintf("the node forked at height %d, below %d that the network had called final", ancestor.Height, cur.Final))
 	}
-	c, err = n.unwind(ctx, cur, version, trail)
+	c, err = n.unwind(ctx, cur, version, trail, max(ancestor.Height, cur.Final))
 	if err == nil {
 		n.log.Warn("chain_forked", slog.Int64("ancestor", ancestor.Height), slog.Int64("head", cur.Head), slog.Int("sightings", len(c.Put)-1))
 		err = n.noteFork(ctx, max(cur.Head, head), ancestor, &c)
@@ -68,19 +71,20 @@ func (n *Network) noteFork(ctx context.Context, head int64, ancestor chain.Block
 	return nil
 }
 
-// unwind makes the Change that takes back everything above the trail's end.
+// unwind makes the Change that goes back to the trail's end, and takes back everything above a
+// height.
 //
 // What was included waits as seen: FinalAt then is the height at which the new
 // branch must have it. What was final is gone at once, and keeps FinalAt to be
 // known as such when it is mined again.
-func (n *Network) unwind(ctx context.Context, cur Cursor, version int64, trail []chain.Block) (storage.Change, error) {
-	now, ancestor := n.cfg.Now(), last(trail)
+func (n *Network) unwind(ctx context.Context, cur Cursor, version int64, trail []chain.Block, above int64) (storage.Change, error) {
+	now := n.cfg.Now()
 	// FinalAt is never below Height, so the index on it finds them.
 	rows, err := n.find(ctx,
 		storage.Cond{Column: "state", Op: storage.In, Value: []State{Included, Final}},
 		anyForward,
-		storage.Cond{Column: "final_at", Op: storage.Gt, Value: ancestor.Height},
-		storage.Cond{Column: "height", Op: storage.Gt, Value: ancestor.Height})
+		storage.Cond{Column: "final_at", Op: storage.Gt, Value: above},
+		storage.Cond{Column: "height", Op: storage.Gt, Value: above})
 	if err != nil {
 		return storage.Change{}, err
 	}
@@ -99,7 +103,7 @@ func (n *Network) unwind(ctx context.Context, cur Cursor, version int64, trail [
 		return storage.Change{}, err
 	}
 	c := n.change("fork", nil, append(put, Cursors.Row(CursorID, version, time.Time{}, cur))...)
-	c.Drop, err = n.findIn(ctx, Holdings.Table, storage.Cond{Column: "height", Op: storage.Ge, Value: ancestor.Height + 1})
+	c.Drop, err = n.findIn(ctx, Holdings.Table, storage.Cond{Column: "height", Op: storage.Ge, Value: above + 1})
 	return c, err
 }
 
@@ -157,7 +161,7 @@ func (n *Network) Resume(ctx context.Context, from int64, by Record) error {
 		if by == nil {
 			return storage.Change{}, nil
 		}
-		c, err := n.unwind(ctx, cur, version, trail)
+		c, err := n.unwind(ctx, cur, version, trail, from)
 		if err != nil {
 			return c, err
 		}

@@ -150,6 +150,9 @@ func New(cfg Config) (*Network, error) {
 	if _, ok := cfg.Client.(chain.Reconciler); ok {
 		cfg.Watched.keep()
 	}
+	if shares, ok := cfg.Client.(chain.Multiplexer); ok {
+		cfg.Watched.account(shares)
+	}
 	return &Network{
 		cfg: cfg, name: name, part: storage.Network(string(name)), open: cfg.Open, lists: listingOf(cfg.Registry, info),
 		log: cfg.Log.With(slog.String("network", string(name))),

@@ -141,7 +141,7 @@ func (n *Network) page(ctx context.Context, tip chain.Tip) (paged, error) {
 		}
 		if scan.Rewound > 0 {
 			var c storage.Change
-			c, halted, err = n.forked(ctx, cur, version, trail[:len(trail)-scan.Rewound], tip.Head.Height)
+			c, halted, err = n.forked(ctx, cur, version, trail, scan.Rewound, tip.Head.Height)
 			p.rewound = halted == nil
 			depth = int64(scan.Rewound)
 			return c, err
@@ -313,7 +313,7 @@ func changeID(kind string, put []storage.Row) string {
 	return kind + "/" + hex.EncodeToString(sum[:20])
 }
 
-// view is the Watch that one call of the client gets.
+// view is the Watch that one call of the client gets: a chain.FewWatch.
 type view struct {
 	n    *Network
 	open atomic.Pointer[[]chain.Address]
@@ -340,4 +340,9 @@ func (v *view) Open() []chain.Address {
 		return *list
 	}
 	return nil
+}
+
+// Few lists the accounts that were handed out and are still watched.
+func (v *view) Few(ctx context.Context, most int, at time.Time) ([]chain.Address, bool, error) {
+	return v.n.few(ctx, most, at)
 }

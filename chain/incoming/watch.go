@@ -32,7 +32,10 @@ type Watched struct {
 	end   int64      // highest sequence read
 	keeps bool
 	list  []chain.Address // what was read, where keeps is set
-	held  atomic.Pointer[held]
+	// accounts are those of what was read, by tagger, where addresses share accounts.
+	tagger   chain.Tagger
+	accounts map[chain.Address]bool
+	held     atomic.Pointer[held]
 }
 
 // held is one generation of the set.
@@ -177,6 +180,7 @@ func (w *Watched) page(ctx context.Context, at int64, many bool) (hashes []uint6
 		if w.keeps {
 			w.list = append(w.list, chain.Address(r.ID))
 		}
+		w.noted(chain.Address(r.ID))
 	}
 	return hashes, more, err
 }

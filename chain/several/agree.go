@@ -118,7 +118,9 @@ func (c *client) Scan(ctx context.Context, trail []chain.Block, w chain.Watch, l
 	var last error
 	deep := 0
 	for _, n := range c.usable() {
-		s, err := n.Client.Scan(ctx, trail, w, limit)
+		// Nodes with several heads name several blocks, of which none may be the same: they
+		// read whole blocks (chain.FewWatch is hidden).
+		s, err := n.Client.Scan(ctx, trail, struct{ chain.Watch }{w}, limit)
 		if told := c.note(ctx, n, err); err != nil {
 			if errors.Is(err, chain.ErrDeepFork) {
 				if deep++; deep == c.cfg.Agree {

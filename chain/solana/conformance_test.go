@@ -159,6 +159,17 @@ func TestConformance(t *testing.T) {
 	chaintest.Run(t, func(t *testing.T) *chaintest.Harness { return openTown(t).harness() })
 }
 
+// TestFN09_ConformanceByHistories is the same where few addresses are watched, so that histories
+// of them say which blocks are read.
+func TestFN09_ConformanceByHistories(t *testing.T) {
+	t.Parallel()
+	chaintest.Run(t, func(t *testing.T) *chaintest.Harness {
+		h := openTown(t).harness()
+		h.Histories = true
+		return h
+	})
+}
+
 // TestFN01_ConformanceOfVersion1 is the same where payments go out in version 1.
 func TestFN01_ConformanceOfVersion1(t *testing.T) {
 	t.Parallel()

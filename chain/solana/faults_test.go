@@ -121,6 +121,19 @@ func TestD11_GivenAccountsAreTheirWholeBalance(t *testing.T) {
 	require.True(t, got[0].Unproven)
 }
 
+// table makes a lookup table.
+func (n *town) table(list ...sdk.PublicKey) (sdk.PublicKey, sdk.PublicKeySlice) {
+	n.t.Helper()
+	table := solanatest.Key("table").PublicKey()
+	data := append([]byte{1, 0, 0, 0}, bytes.Repeat([]byte{255}, 8)...) // a table that nobody gave up
+	data = append(data, make([]byte, 44)...)
+	for _, k := range list {
+		data = append(data, k[:]...)
+	}
+	n.Set(table, sdk.MustPublicKeyFromBase58("AddressLookupTab1e1111111111111111111111111"), 10_000_000, data)
+	return table, list
+}
+
 // TestD11_AddressesOutOfTablesArePaid: a recipient that stands in a lookup table.
 func TestD11_AddressesOutOfTablesArePaid(t *testing.T) {
 	t.Parallel()
@@ -128,14 +141,7 @@ func TestD11_AddressesOutOfTablesArePaid(t *testing.T) {
 	a, b := n.fresh("a").Address, n.fresh("b").Address
 	n.fund(b, "USDTSOL", decimal.NewFromInt(1))
 	n.fund(b, "SOL", decimal.NewFromInt(1))
-	table := solanatest.Key("table").PublicKey()
-	list := sdk.PublicKeySlice{pubOf(a), solanatest.ATA(pubOf(b), n.program, n.mint), n.mint, n.program}
-	head := append([]byte{1, 0, 0, 0}, bytes.Repeat([]byte{255}, 8)...) // a table that nobody gave up
-	head = append(head, make([]byte, 44)...)
-	for _, k := range list {
-		head = append(head, k[:]...)
-	}
-	n.Set(table, sdk.MustPublicKeyFromBase58("AddressLookupTab1e1111111111111111111111111"), 10_000_000, head)
+	table, list := n.table(pubOf(a), solanatest.ATA(pubOf(b), n.program, n.mint), n.mint, n.program)
 	n.Mine(2)
 	from := n.Head(n.t)
 	tx := n.SendWith(map[sdk.PublicKey]sdk.PublicKeySlice{table: list}, nil,

@@ -8,6 +8,7 @@ import (
 
 	sdk "github.com/gagliardetto/solana-go"
 	"github.com/shopspring/decimal"
+	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/chaintest"
@@ -19,8 +20,36 @@ import (
 // how many transfers a block has.
 func TestFP07_CallsOfAPoll(t *testing.T) {
 	t.Parallel()
+	rows := polls(t, -1, nil)
+	clienttest.SameCalls(t, rows)
+}
+
+// TestFN09_CallsOfAPollByHistories: an idle poll costs what it costs however many blocks were
+// made, and some calls an address; above Options.FewAddresses blocks are read as before.
+func TestFN09_CallsOfAPollByHistories(t *testing.T) {
+	t.Parallel()
+	rows := polls(t, 20, []int{1, 20, 21})
+	cost := map[int]int{}
+	for _, r := range rows {
+		if r.Found == "an empty block" {
+			cost[r.Open] = r.Calls
+		}
+		if r.Found == "an empty block" || r.Found == "a block of others" {
+			require.Equal(t, cost[r.Open], r.Calls, "%v", r)
+			require.Equal(t, r.Open == 21, r.Methods["getSignaturesForAddress"] == 0, "%v", r)
+		}
+	}
+	// Looks at the head, the last block and all accounts, the list of slots; of an address its own list,
+	// that of its token account, and two lists of token accounts.
+	require.Equal(t, cost[1]+4*19, cost[20])
+	require.Less(t, cost[21], cost[20])
+}
+
+func polls(t *testing.T, few int, open []int) []clienttest.Poll {
+	t.Helper()
 	var m *testenv.Meter
 	n := openTown(t, func(o *Options) {
+		o.FewAddresses = few
 		at := strings.LastIndexByte(o.URL, '/') // the chain's name
 		m = testenv.NewMeter(t, o.URL[:at])
 		o.URL = m.URL + o.URL[at:]
@@ -29,8 +58,8 @@ func TestFP07_CallsOfAPoll(t *testing.T) {
 		key := sha256.Sum256([]byte(strconv.Itoa(i)))
 		return chain.Address(sdk.PublicKey(key).String())
 	}
-	rows := clienttest.Polls{
-		Client: n.client, Registry: n.registry, Meter: m, Address: address,
+	return clienttest.Polls{
+		Open: open, Client: n.client, Registry: n.registry, Meter: m, Address: address,
 		Mine: func(testing.TB) { n.Mine(1) },
 		Pay: func(_ testing.TB, count int) {
 			for i := range count {
@@ -43,5 +72,4 @@ func TestFP07_CallsOfAPoll(t *testing.T) {
 			n.Mine(1)
 		},
 	}.Run(t)
-	clienttest.SameCalls(t, rows)
 }

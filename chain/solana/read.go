@@ -72,6 +72,7 @@ type holding struct {
 const (
 	mintSize     = 82
 	accountSize  = 165
+	amountAt     = 64
 	kindAt       = 165 // where extensions follow, what they extend
 	kindMint     = 1
 	kindAccount  = 2
@@ -84,7 +85,7 @@ func (a *account) holding(program key) (holding, bool) {
 	if a.owner != program || len(d) < accountSize || d[108] == 0 || len(d) > accountSize && d[kindAt] != kindAccount {
 		return holding{}, false
 	}
-	h := holding{mint: key(d[:32]), owner: key(d[32:64]), amount: binary.LittleEndian.Uint64(d[64:]), frozen: d[108] == 2}
+	h := holding{mint: key(d[:32]), owner: key(d[32:64]), amount: binary.LittleEndian.Uint64(d[amountAt:]), frozen: d[108] == 2}
 	all, ok := extensions(d)
 	for _, x := range all {
 		h.wantsMemo = h.wantsMemo || x.kind == memoTransfer && len(x.value) == 1 && x.value[0] == 1

@@ -28,6 +28,16 @@ func (c *Client) Scan(ctx context.Context, trail []chain.Block, w chain.Watch, l
 			return c.after(ctx, last, n, head)
 		},
 		Match: follow.ByBlock(c.match),
+		Histories: follow.Histories[*block]{
+			Most: c.o.FewAddresses, Rest: &c.rest,
+			Find: func(ctx context.Context, list []chain.Address, last chain.Block) ([]int64, chain.Block, error) {
+				return c.named(ctx, list, last, head)
+			},
+			Read: func(ctx context.Context, slots []int64) ([]*block, error) {
+				return c.read(ctx, slots, "full", confirmed)
+			},
+			Still: c.still,
+		},
 	}.Scan(ctx, trail, w, limit)
 }
 

@@ -12,6 +12,10 @@
 //   - Transactions without a version and of versions 0 and 1 are read. What one of a later
 //     version brought is reported as Unproven, by balances; whatever else is in it, its
 //     block is read.
+//   - Where few addresses are watched (Options.FewAddresses), the blocks that are read are those
+//     that the node's histories name, of the addresses and of every token account of theirs. They
+//     are read and matched like all others. Where the node does not have every block between, by
+//     its own count, or keeps no histories, all blocks are read.
 //   - A mint with a transfer fee or hook, a permanent delegate, frozen accounts from the
 //     start, confidential transfers, or anything else that is not known to be harmless is
 //     refused before the first block is read, by its name.
@@ -44,6 +48,7 @@ import (
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/internal/follow"
 	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
 )
 
@@ -78,6 +83,10 @@ type Options struct {
 	MaxBody int64
 	// Parallel is how many blocks are read at once. Defaults to 4.
 	Parallel int
+	// FewAddresses is the most watched addresses at which the node's histories of them and of
+	// their token accounts say which blocks Scan reads, in place of all blocks: at each poll some
+	// five calls an address. Defaults to 10; below 0 all blocks are read.
+	FewAddresses int
 	// HistoryLimit is the most transactions that one History reads. Defaults to 10000.
 	HistoryLimit int
 
@@ -109,9 +118,13 @@ type Client struct {
 	tokens    map[key]*token
 
 	checking sync.Mutex
+	most     bounds
+	rest     follow.Rest
 
 	mu     sync.Mutex
 	places map[int64]int64 // slots of heights, as last seen; verified on use
+	looks  map[key]look    // at the accounts whose histories were read
+	odd    map[key]look    // what they held that their histories did not explain
 }
 
 // token is a registered mint, and what the chain says of it once it was checked.
@@ -156,7 +169,7 @@ func New(o Options) (*Client, error) {
 	if _, ok := parseKey(o.Genesis); !ok {
 		return nil, errors.New("solana: Options.Genesis must be the base58 hash of the cluster's genesis")
 	}
-	c := &Client{o: o, tokens: map[key]*token{}, places: map[int64]int64{}}
+	c := &Client{o: o, tokens: map[key]*token{}, places: map[int64]int64{}, most: bounds{pages: 10, accounts: 32, slots: 100_000}}
 	for i, s := range append([]string{o.URL}, o.Witnesses...) {
 		u, err := url.Parse(s)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
@@ -212,6 +225,9 @@ func withDefaults(o Options) Options {
 	}
 	if o.Parallel <= 0 {
 		o.Parallel = 4
+	}
+	if o.FewAddresses == 0 {
+		o.FewAddresses = 10
 	}
 	if o.HistoryLimit <= 0 {
 		o.HistoryLimit = 10_000

@@ -43,6 +43,13 @@ func (n *node) get(ctx context.Context, path string) ([]byte, error) {
 	return n.answered(path, raw, err)
 }
 
+// dated is get of something of the newest ledger, and Horizon's word on which that was.
+func (n *node) dated(ctx context.Context, path string) (raw []byte, latest string, err error) {
+	raw, latest, err = n.GetNoting(ctx, n.url+path, "Latest-Ledger")
+	raw, err = n.answered(path, raw, err)
+	return raw, latest, err
+}
+
 func (n *node) post(ctx context.Context, path string, form url.Values) ([]byte, error) {
 	raw, err := n.PostForm(ctx, n.url+path, form)
 	return n.answered(path, raw, err)

@@ -16,14 +16,37 @@ import (
 // how many transfers a ledger has.
 func TestFP07_CallsOfAPoll(t *testing.T) {
 	t.Parallel()
+	rows := polls(t, -1)
+	clienttest.SameCalls(t, rows)
+	for _, r := range rows {
+		require.LessOrEqual(t, r.Requests, 4+2*5, "what somebody pays in many transactions does not cost as many requests: %s", r.Found)
+	}
+}
+
+// TestFN09_CallsOfAPollByHistories: an idle poll is looks at ledgers and one at the account that
+// all payments share, however many there are.
+func TestFN09_CallsOfAPollByHistories(t *testing.T) {
+	t.Parallel()
+	rows := polls(t, 10)
+	clienttest.SameCalls(t, rows)
+	for _, r := range rows {
+		if r.Found == "an empty block" {
+			require.Equal(t, 4, r.Requests, "%v", r)
+		}
+	}
+}
+
+func polls(t *testing.T, few int) []clienttest.Poll {
+	t.Helper()
 	var m *testenv.Meter
 	n := openTown(t, func(o *Options) {
+		o.FewAddresses = few
 		m = testenv.NewMeter(t, o.URL)
 		o.URL = m.URL
 	})
 	hot := n.customer(t, "hot").Address
 	n.fund(t, hot, 100)
-	rows := clienttest.Polls{
+	return clienttest.Polls{
 		Client: n.client, Registry: n.registry, Meter: m, Transfers: []int{1, 100, 900},
 		Address: func(i int) chain.Address {
 			if i == 0 {
@@ -41,8 +64,4 @@ func TestFP07_CallsOfAPoll(t *testing.T) {
 			n.Mine(1)
 		},
 	}.Run(t)
-	clienttest.SameCalls(t, rows)
-	for _, r := range rows {
-		require.LessOrEqual(t, r.Requests, 4+2*5, "what somebody pays in many transactions does not cost as many requests: %s", r.Found)
-	}
 }

@@ -31,6 +31,13 @@ func (c *Client) Scan(ctx context.Context, trail []chain.Block, w chain.Watch, l
 		Match: follow.ByBlock(func(ctx context.Context, b block, w chain.Watch) ([]chain.Transfer, error) {
 			return c.match(ctx, &b, w)
 		}),
+		Histories: follow.Histories[block]{
+			Most: c.o.FewAddresses, Rest: &c.rest,
+			Find: func(ctx context.Context, list []chain.Address, last chain.Block) ([]int64, chain.Block, error) {
+				return c.named(ctx, list, last, head.Block)
+			},
+			Read: follow.Places(c.block),
+		},
 	}.Scan(ctx, trail, w, limit)
 }
 

@@ -14,6 +14,10 @@
 //     alone with what memo there was. A memo of text that is just the digits of an
 //     id names it, too; nothing else is guessed.
 //   - Lumens that a contract moved are reported Unproven.
+//   - Where few accounts are watched (Options.FewAddresses), a ledger is read where one of them
+//     was changed: Horizon says when, and lists the operations that name it. Such ledgers are read
+//     and matched like all others. Where Horizon does not say how far it had read the chain when
+//     it answered (Latest-Ledger), all ledgers are read.
 //   - Transactions of an account exclude each other by sequence number, so a stuck
 //     one is replaced by one of the same number. Each also ends by itself with its
 //     time bounds; that alone proves nothing here. An attempt is dead once another
@@ -74,6 +78,10 @@ type Options struct {
 	// Parallel is how many ledgers are asked for at once while catching up.
 	// Defaults to 4.
 	Parallel int
+	// FewAddresses is the most watched accounts at which Horizon's word on them says which ledgers
+	// Scan reads, in place of all: at each poll a request an account. Defaults to 10; below 0 all
+	// ledgers are read.
+	FewAddresses int
 
 	// Expiry is how long after the newest ledger's time a transaction can still
 	// land, in whole seconds. Defaults to 10 minutes: less than it takes until a
@@ -95,6 +103,7 @@ type Client struct {
 	native *chain.Currency
 
 	searches follow.Searches[search]
+	rest     follow.Rest
 }
 
 var (
@@ -147,6 +156,9 @@ func withDefaults(o Options) Options {
 	}
 	if o.Parallel <= 0 {
 		o.Parallel = 4
+	}
+	if o.FewAddresses == 0 {
+		o.FewAddresses = 10
 	}
 	if o.Expiry == 0 {
 		o.Expiry = 10 * time.Minute

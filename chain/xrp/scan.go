@@ -24,12 +24,23 @@ func (c *Client) Scan(ctx context.Context, trail []chain.Block, w chain.Watch, l
 	return follow.Steps[ledgerRead]{
 		Head: head.Block, Group: c.o.Parallel, Stands: follow.Stands(head.Block, c.at),
 		Read: func(ctx context.Context, last chain.Block, n int) ([]ledgerRead, error) {
-			return follow.Read(ctx, last, n, func(ctx context.Context, height int64) (ledgerRead, error) { return c.ledger(ctx, height, whole) })
+			return follow.Read(ctx, last, n, c.whole)
 		},
 		Match: follow.ByBlock(func(_ context.Context, l ledgerRead, w chain.Watch) ([]chain.Transfer, error) {
 			return c.match(&l, w), nil
 		}),
+		Histories: follow.Histories[ledgerRead]{
+			Most: c.o.FewAddresses, Rest: &c.rest,
+			Find: func(ctx context.Context, list []chain.Address, last chain.Block) ([]int64, chain.Block, error) {
+				return c.named(ctx, list, last, head.Block)
+			},
+			Read: follow.Places(c.whole),
+		},
 	}.Scan(ctx, trail, w, limit)
+}
+
+func (c *Client) whole(ctx context.Context, height int64) (ledgerRead, error) {
+	return c.ledger(ctx, height, whole)
 }
 
 // match makes the transfers of one ledger. What a transaction holds is its author's

@@ -15,6 +15,9 @@
 //   - A ledger is taken whole, its transactions numbered without a gap and linked
 //     to the one before, or not at all. A node that lacks a ledger, is behind, on
 //     another chain, or answers with an error in HTTP 200 is an error.
+//   - Where few accounts are watched (Options.FewAddresses), the ledgers that are read are those
+//     that the node's lists of their transactions name (account_tx). They are read and matched
+//     like all others. Where the node does not have all of the range, all ledgers are read.
 //   - Transactions of an account exclude each other by Sequence. A server takes one that
 //     pays more in the place of one that waits in its queue, and of none that its open
 //     ledger has: it refuses a replacement then (chain.ErrOccupied), until the first is
@@ -83,6 +86,10 @@ type Options struct {
 	// Parallel is how many ledgers are asked for at once while catching up.
 	// Defaults to 4.
 	Parallel int
+	// FewAddresses is the most watched accounts at which the node's lists of their transactions
+	// say which ledgers Scan reads, in place of all: at each poll a call an account. Defaults to
+	// 10; below 0 all ledgers are read.
+	FewAddresses int
 
 	// PublicKey gives the key of an account of ours: it is part of what is signed,
 	// and an address does not tell it. keys.Source has it. Defaults to none:
@@ -106,6 +113,7 @@ type Client struct {
 	native *chain.Currency
 
 	searches follow.Searches[search]
+	rest     follow.Rest
 }
 
 var (
@@ -153,6 +161,9 @@ func withDefaults(o Options) Options {
 	}
 	if o.Parallel <= 0 {
 		o.Parallel = 4
+	}
+	if o.FewAddresses == 0 {
+		o.FewAddresses = 10
 	}
 	if o.Window == 0 {
 		o.Window = 256

@@ -11,6 +11,8 @@
 //   - No more is read than was asked for, nor more at once than the client's Group; less
 //     where blocks are so full that the answer is too large.
 //   - Addresses are read anew after blocks were fetched and before they are matched.
+//   - Where few addresses are watched, the node's histories of them say which blocks are read
+//     (Histories). Those are matched like all others, so that transfers are the same.
 //   - An attempt of which the node's answers contradict each other is Unknown, alone:
 //     it holds up no other. What befalls the whole call stays an error.
 package follow
@@ -22,6 +24,7 @@ import (
 	"slices"
 	"sort"
 	"sync"
+	"sync/atomic"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/internal/transport"
@@ -98,6 +101,8 @@ type Steps[B Block] struct {
 	// Read reads n blocks after last, none above the head: at least one, Linked.
 	Read  func(ctx context.Context, last chain.Block, n int) ([]B, error)
 	Match func(ctx context.Context, next []B, w chain.Watch) ([]chain.ScannedBlock, error)
+	// Histories are asked in place of whole blocks where few addresses are watched.
+	Histories Histories[B]
 }
 
 // Scan is that of a chain.Client.
@@ -107,6 +112,11 @@ func (s Steps[B]) Scan(ctx context.Context, trail []chain.Block, w chain.Watch, 
 	}
 	if last := trail[len(trail)-1]; s.Head.Height < last.Height {
 		return chain.Scan{}, fmt.Errorf("%w: its head is %d, read already %d", chain.ErrBehind, s.Head.Height, last.Height)
+	}
+	if few, ok := w.(chain.FewWatch); ok && s.Histories.Most > 0 && s.Histories.Rest.over() {
+		if out, told, err := s.named(ctx, trail, few, limit); told || err != nil {
+			return out, err
+		}
 	}
 	stood := "" // the hash of a block of which it is known
 	next := func(ctx context.Context, last chain.Block, n int) ([]B, bool, error) {
@@ -231,6 +241,21 @@ func Each(n, parallel int, do func(i int) error) error {
 	}
 	wg.Wait()
 	return errors.Join(errs...)
+}
+
+// Until is Each that begins nothing more once something has failed.
+func Until(n, parallel int, do func(i int) error) error {
+	var failed atomic.Bool
+	return Each(n, parallel, func(i int) error {
+		if failed.Load() {
+			return nil
+		}
+		err := do(i)
+		if err != nil {
+			failed.Store(true)
+		}
+		return err
+	})
 }
 
 // ByBlock makes a Match of how one block is matched.

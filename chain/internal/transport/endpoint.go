@@ -106,10 +106,21 @@ func (e *Endpoint) Get(ctx context.Context, from string) ([]byte, error) {
 	return e.send(ctx, http.MethodGet, from, "application/json", nil)
 }
 
+// GetNoting is Get that also returns a header of the answer, "" where it has none.
+func (e *Endpoint) GetNoting(ctx context.Context, from, header string) (answer []byte, value string, err error) {
+	answer, headers, err := e.exchange(ctx, http.MethodGet, from, "application/json", nil)
+	return answer, headers.Get(header), err
+}
+
 func (e *Endpoint) send(ctx context.Context, method, to, kind string, body []byte) ([]byte, error) {
+	answer, _, err := e.exchange(ctx, method, to, kind, body)
+	return answer, err
+}
+
+func (e *Endpoint) exchange(ctx context.Context, method, to, kind string, body []byte) ([]byte, http.Header, error) {
 	req, err := http.NewRequestWithContext(ctx, method, to, bytes.NewReader(body))
 	if err != nil {
-		return nil, fmt.Errorf("%w: bad request", chain.ErrNode)
+		return nil, nil, fmt.Errorf("%w: bad request", chain.ErrNode)
 	}
 	for k, v := range e.Header {
 		req.Header[k] = v
@@ -121,32 +132,32 @@ func (e *Endpoint) send(ctx context.Context, method, to, kind string, body []byt
 	}
 	resp, err := safehttp.Client(e.HTTP, longest).Do(req)
 	if err != nil {
-		return nil, e.transport(ctx, err)
+		return nil, nil, e.transport(ctx, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK && !e.refusal(resp.StatusCode) {
 		beginning, _ := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
 		if err := limited(resp, beginning); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		return nil, fmt.Errorf("%w: HTTP status %d", chain.ErrNode, resp.StatusCode)
+		return nil, nil, fmt.Errorf("%w: HTTP status %d", chain.ErrNode, resp.StatusCode)
 	}
 	var buf bytes.Buffer
 	if resp.ContentLength > 0 && resp.ContentLength <= e.Max {
 		buf.Grow(int(resp.ContentLength) + bytes.MinRead)
 	}
 	if _, err = buf.ReadFrom(io.LimitReader(resp.Body, e.Max+1)); err != nil {
-		return nil, e.transport(ctx, err)
+		return nil, nil, e.transport(ctx, err)
 	}
 	if int64(buf.Len()) > e.Max {
-		return nil, fmt.Errorf("%w: %w: over %d bytes: lower Options.Group or Batch, or raise MaxBody", chain.ErrNode, ErrTooLong, e.Max)
+		return nil, nil, fmt.Errorf("%w: %w: over %d bytes: lower Options.Group or Batch, or raise MaxBody", chain.ErrNode, ErrTooLong, e.Max)
 	}
 	if resp.StatusCode != http.StatusOK && !bytes.HasPrefix(buf.Bytes(), []byte("{")) && !bytes.HasPrefix(buf.Bytes(), []byte("[")) {
 		if err := limited(resp, buf.Bytes()); err != nil {
-			return nil, err // words in the place of JSON
+			return nil, nil, err // words in the place of JSON
 		}
 	}
-	return buf.Bytes(), nil
+	return buf.Bytes(), resp.Header, nil
 }
 
 func (e *Endpoint) refusal(status int) bool {

@@ -44,6 +44,7 @@ type Node struct {
 	Project       string // at a provider of Cardano, which has neither; a secret
 	stake         string
 	version1      bool              // of the transactions that are sent
+	few           int               // addresses whose histories are read. 0 is the client's own bound, below 0 none
 	contracts     map[string]string // by currency, on other chains than the main one
 
 	preset *evm.Options // of networks of Ethereum's kind
@@ -95,6 +96,16 @@ var nodeSettings = []struct {
 	{"KUPO", isCardano, func(at *Node, v string) error { at.kupo = v; return nil }},
 	{"PROJECT", isCardano, func(at *Node, v string) error { at.Project = v; return nil }},
 	{"STAKE", isCardano, func(at *Node, v string) error { at.stake = v; return nil }},
+	{"FEW", hasHistories, func(at *Node, v string) error {
+		n, err := strconv.ParseUint(v, 10, 16)
+		if err != nil {
+			return errors.New("must be a number of addresses, 0 for whole blocks")
+		}
+		if at.few = int(n); n == 0 {
+			at.few = -1
+		}
+		return nil
+	}},
 	{"VERSION", func(n chain.Network, _ *Node) bool { return n == "SOL" }, func(at *Node, v string) error {
 		if at.version1 = v == "1"; !at.version1 {
 			return errors.New("must be 1, or empty for transactions without a version")
@@ -107,6 +118,8 @@ func isEVM(_ chain.Network, at *Node) bool  { return at.preset != nil }
 func isUTXO(_ chain.Network, at *Node) bool { return at.params != nil }
 
 func isCardano(n chain.Network, _ *Node) bool { return n == "ADA" }
+
+func hasHistories(n chain.Network, _ *Node) bool { return n == "SOL" || n == "XRP" || n == "XLM" }
 
 func readHeader(at *Node, v string) error {
 	name, value, _ := strings.Cut(v, ":")
@@ -297,9 +310,9 @@ func (at Node) client(r *chain.Registry, n chain.Network, public PublicKey, log 
 	case "TRX":
 		return tron.New(tron.Options{Registry: r, URL: at.URL, SolidURL: at.solid, Genesis: at.Chain, Header: at.header})
 	case "SOL":
-		return solana.New(solana.Options{Registry: r, URL: at.URL, Genesis: at.Chain, Header: at.header, SendVersion1: at.version1, Log: log})
+		return solana.New(solana.Options{Registry: r, URL: at.URL, Genesis: at.Chain, Header: at.header, SendVersion1: at.version1, FewAddresses: at.few, Log: log})
 	case "XLM":
-		return stellar.New(stellar.Options{Registry: r, URL: at.URL, Passphrase: at.Chain, Header: at.header})
+		return stellar.New(stellar.Options{Registry: r, URL: at.URL, Passphrase: at.Chain, Header: at.header, FewAddresses: at.few})
 	case "ADA":
 		return at.cardano(r, n, public)
 	case "XRP":
@@ -311,7 +324,7 @@ func (at Node) client(r *chain.Registry, n chain.Network, public PublicKey, log 
 			return nil, chainError(n, errMain)
 		}
 		return xrp.New(xrp.Options{
-			Registry: r, URL: at.URL, NetworkID: uint32(id), Header: at.header,
+			Registry: r, URL: at.URL, NetworkID: uint32(id), Header: at.header, FewAddresses: at.few,
 			PublicKey: func(_ chain.Address, k chain.KeyRef) (chain.PublicKey, error) { return public(n, k) },
 		})
 	}

@@ -112,6 +112,8 @@ func (n *Node) Reorg(depth int, drop ...string) {
 //   - unstored (heights): confirmed, and not whole in its store yet: null;
 //   - first (height): the first block that was not cleaned up; archive (true): the older
 //     ones come from a long-term storage;
+//   - nohistory (true): it keeps no transactions of addresses; unlisted (true): no lists of the
+//     token accounts of an owner;
 //   - unhealthy (slots): it says itself that it is behind;
 //   - noaccounts (true): it does not know transactionDetails "accounts", as older ones and
 //     some gates do not;

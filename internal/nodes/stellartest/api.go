@@ -85,7 +85,15 @@ func (n *Node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodPost:
 		status, answer = n.posted(r)
 	default:
+		lag := n.fault.Lag
+		if n.fault.Backs != nil {
+			n.fault.Lag += n.fault.Backs(r.URL.Path)
+		}
+		if all := n.visible(); ofState(r.URL.Path) && !n.fault.Undated {
+			w.Header().Set("Latest-Ledger", fmt.Sprint(all[len(all)-1].index))
+		}
 		status, answer = n.answer(r)
+		n.fault.Lag = lag
 	}
 	if r.Method == http.MethodPost && n.fault.Lose {
 		n.fault.Lose = false
@@ -106,6 +114,11 @@ func (n *Node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-cache, no-store, max-age=0")
 	w.WriteHeader(status)
 	_, _ = w.Write(body)
+}
+
+// ofState says whether a path is of the state of the newest ledger.
+func ofState(path string) bool {
+	return strings.HasPrefix(path, "/accounts/") && strings.Count(path, "/") == 2
 }
 
 // posted takes a transaction. Horizon's older way, which waits for a ledger, is not
@@ -403,11 +416,22 @@ func (n *Node) account(r *http.Request, path []string, head *ledger) (int, objec
 	case !there && (len(path) == 2 || !n.took(who)):
 		return problem("not_found")
 	case len(path) == 2:
-		return 200, a.shown(who, head)
+		return 200, a.shown(who, n.changed(who))
 	case path[2] == "operations":
 		return n.operations(r, n.visible(), who)
 	}
 	return n.transactions(r, n.visible(), func(x *included) bool { return x.has(who, n.Payer) })
+}
+
+// changed is the ledger that changed an account last.
+func (n *Node) changed(who string) *ledger {
+	all := n.visible()
+	for i := len(all) - 1; i > 0; i-- {
+		if before, there := all[i-1].after[who]; !there || before != all[i].after[who] {
+			return all[i]
+		}
+	}
+	return all[0]
 }
 
 // has says whether an account takes part: it is its source, pays its fee, or is named by
@@ -423,9 +447,9 @@ func (n *Node) took(who string) bool {
 	})
 }
 
-// shown is an account that also holds a share of a pool and another asset, before its
+// shown is an account that a ledger changed last, and that also holds a share of a pool and another asset, before its
 // lumens.
-func (a Account) shown(who string, head *ledger) object {
+func (a Account) shown(who string, changed *ledger) object {
 	data := object{}
 	if a.Memo {
 		data["config.memo_required"] = "MQ=="
@@ -433,16 +457,16 @@ func (a Account) shown(who string, head *ledger) object {
 	issuer := Address("issuer")
 	return object{
 		"id": who, "account_id": who, "paging_token": who, "sequence": fmt.Sprint(a.Sequence), "subentry_count": a.Entries,
-		"last_modified_ledger": head.index, "last_modified_time": head.closed.Format(time.RFC3339),
+		"last_modified_ledger": changed.index, "last_modified_time": changed.closed.Format(time.RFC3339),
 		"thresholds": object{"low_threshold": 0, "med_threshold": 0, "high_threshold": 0},
 		"flags":      object{"auth_required": false, "auth_revocable": false, "auth_immutable": false, "auth_clawback_enabled": false},
 		"balances": []any{
 			object{
-				"balance": "3.0000000", "liquidity_pool_id": sum("pool"), "limit": "922337203685.4775807", "last_modified_ledger": head.index,
+				"balance": "3.0000000", "liquidity_pool_id": sum("pool"), "limit": "922337203685.4775807", "last_modified_ledger": changed.index,
 				"is_authorized": false, "is_authorized_to_maintain_liabilities": false, "asset_type": "liquidity_pool_shares",
 			},
 			object{
-				"balance": "5.0000000", "limit": "922337203685.4775807", "buying_liabilities": "0.0000000", "selling_liabilities": "0.0000000", "last_modified_ledger": head.index,
+				"balance": "5.0000000", "limit": "922337203685.4775807", "buying_liabilities": "0.0000000", "selling_liabilities": "0.0000000", "last_modified_ledger": changed.index,
 				"is_authorized": true, "is_authorized_to_maintain_liabilities": true, "asset_type": "credit_alphanum4", "asset_code": "USD", "asset_issuer": issuer,
 			},
 			object{"balance": coins(a.Stroops), "selling_liabilities": coins(a.Selling), "buying_liabilities": "0.0000000", "asset_type": "native"},

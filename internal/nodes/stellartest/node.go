@@ -119,6 +119,10 @@ type Fault struct {
 	Problem string
 	// Earliest is the first ledger that it has, 0 = all. Older ones were pruned.
 	Earliest int64
+	// Backs says how many ledgers further the one of several servers is behind that answers a path.
+	Backs func(path string) int
+	// Undated leaves out Latest-Ledger, as what stands before it may.
+	Undated bool
 	// Took is told of each valid submission, swallowed or not.
 	Took func(envelope []byte)
 	// Tamper changes an answer.
