@@ -13,6 +13,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/report"
 	books "github.com/cryptopay-go/cryptopay/report/journal"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
@@ -307,6 +308,8 @@ func TestFT04_EarlyMergesAreBookedWithWhatTheyCost(t *testing.T) {
 	}
 	wallets, _, err := h.app.Wallets.List(t.Context(), h.tenant, 10, 0)
 	require.NoError(t, err)
+	shown, total, err := h.app.Reports.Transactions(t.Context(), h.tenant, report.Filter{})
+	require.NoError(t, err)
 	before := spent()
 	world.SetFeeLevel(world.FeeLevel() / 2)
 	h.hours(20)
@@ -317,6 +320,10 @@ func TestFT04_EarlyMergesAreBookedWithWhatTheyCost(t *testing.T) {
 	after, _, err := h.app.Wallets.List(t.Context(), h.tenant, 10, 0)
 	require.NoError(t, err)
 	require.Equal(t, wallets, after)
+	page, n, err := h.app.Reports.Transactions(t.Context(), h.tenant, report.Filter{})
+	require.NoError(t, err)
+	require.Equal(t, total, n, "a merchant is shown none of them")
+	require.Equal(t, shown, page)
 	booked := map[string]bool{}
 	for tx, err := range (books.Source{Store: h.store, Tenant: h.tenant, Scale: h.app.Scale}).Transactions(t.Context()) {
 		require.NoError(t, err)
