@@ -153,12 +153,13 @@ func (c *Client) inputs(o *chain.Order, d *draft) (int64, error) {
 // their place.
 type unfit struct {
 	coins []string
+	ever  bool // no transaction can
 	why   error
 }
 
-func (u *unfit) Error() string   { return u.why.Error() + ": " + strings.Join(u.coins, ", ") }
-func (u *unfit) Unwrap() error   { return u.why }
-func (u *unfit) Unfit() []string { return u.coins }
+func (u *unfit) Error() string           { return u.why.Error() + ": " + strings.Join(u.coins, ", ") }
+func (u *unfit) Unwrap() error           { return u.why }
+func (u *unfit) Unfit() ([]string, bool) { return u.coins, u.ever }
 
 // holding is a coin with tokens, and how many bytes those take.
 type holding struct {
@@ -219,14 +220,14 @@ func (c *Client) check(ctx context.Context, o *chain.Order, d *draft) (assets, [
 			scripts = append(scripts, s.at.String())
 		}
 		if err := tokens.add(got.tokens); err != nil {
-			return nil, nil, &unfit{[]string{s.at.String()}, rejected("its coins hold %v", err)}
+			return nil, nil, &unfit{[]string{s.at.String()}, false, rejected("its coins hold %v", err)}
 		}
 		if raw, err := writing.Marshal(got.tokens); err == nil && len(got.tokens) > 0 {
 			of = append(of, holding{s.at.String(), len(raw)})
 		}
 	}
 	if len(scripts) > 0 {
-		return nil, nil, &unfit{scripts, rejected("its coins hold scripts, which cost more than can be told to spend")}
+		return nil, nil, &unfit{scripts, true, rejected("its coins hold scripts, which cost more than can be told to spend")}
 	}
 	return tokens, of, nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/ledger"
@@ -24,6 +23,7 @@ func (n *Sender) drawCoins(ctx context.Context, j *claimedIntent, d *candidate, 
 	if err != nil {
 		return err
 	}
+	free = d.without(free)
 	if d.change.Address == "" {
 		if d.change, err = n.ChangeAddress(ctx, d.intent.Tenant); err != nil {
 			return fmt.Errorf("%w: no change address: %w", chain.ErrNode, err)
@@ -131,37 +131,46 @@ func (n *Sender) freeCoins(ctx context.Context, in *chain.Intent) ([]coin, error
 	return n.fit(rows), err
 }
 
-// fit are the coins of rows that are not left out at present.
+// fit are the coins of rows that are not left out for good.
 func (n *Sender) fit(rows []storage.Row) []coin {
 	coins, _ := coinsIn(rows, nil)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return slices.DeleteFunc(coins, func(c coin) bool { return n.Now().Before(n.unfit[c.outpoint]) })
+	return slices.DeleteFunc(coins, func(c coin) bool { return n.unfit[c.outpoint] })
 }
 
-// unfit is an optional ability of errors of clients: it names coins that a transaction cannot
-// spend, because of what a stranger put into them. Others may take their place.
+// without are those of the coins that are not left out of a candidate.
+func (d *candidate) without(coins []coin) []coin {
+	return slices.DeleteFunc(coins, func(c coin) bool { return d.left[c.outpoint] })
+}
+
+// unfit is an optional ability of errors of clients: it names coins that this transaction
+// cannot spend, or none can, because of what a stranger put into them. Others may take their place.
 type unfit interface {
 	error
-	Unfit() (outpoints []string)
+	Unfit() (outpoints []string, ever bool)
 }
 
-// unfitFor is how long such coins are left out.
-const unfitFor = time.Hour
-
-// leaveOut leaves out the coins that an error names, and reports whether it names any.
-func (n *Sender) leaveOut(ctx context.Context, err error) bool {
+// leaveOut leaves out the coins that an error names, and reports whether it names any. A process
+// asks once about those that can never be spent.
+func (n *Sender) leaveOut(ctx context.Context, d *candidate, err error) bool {
 	u := unfit(nil)
 	if ctx.Err() != nil || !errors.As(err, &u) {
 		return false
 	}
+	coins, ever := u.Unfit()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, c := range u.Unfit() {
-		n.unfit[c] = n.Now().Add(unfitFor)
-		n.Log.Warn("coin_left_out", slog.String("coin", c), slog.String("cause", err.Error()))
+	for _, c := range coins {
+		if d.left == nil {
+			d.left = map[string]bool{}
+		}
+		if d.left[c] = true; ever && !n.unfit[c] {
+			n.unfit[c] = true
+			n.Log.Warn("coin_left_out", slog.String("coin", c), slog.String("cause", err.Error()))
+		}
 	}
-	return len(u.Unfit()) > 0
+	return len(coins) > 0
 }
 
 func (n *Sender) freeQuery(in *chain.Intent) storage.Query {
