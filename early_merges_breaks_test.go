@@ -13,6 +13,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/report"
 	books "github.com/cryptopay-go/cryptopay/report/journal"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
@@ -307,6 +308,8 @@ func TestFT04_EarlyMergesAreBookedWithWhatTheyCost(t *testing.T) {
 	}
 	wallets, _, err := h.app.Wallets.List(t.Context(), h.tenant, 10, 0)
 	require.NoError(t, err)
+	shown, total, err := h.app.Reports.Transactions(t.Context(), h.tenant, report.Filter{})
+	require.NoError(t, err)
 	before := spent()
 	world.SetFeeLevel(world.FeeLevel() / 2)
 	h.hours(20)
@@ -317,6 +320,10 @@ func TestFT04_EarlyMergesAreBookedWithWhatTheyCost(t *testing.T) {
 	after, _, err := h.app.Wallets.List(t.Context(), h.tenant, 10, 0)
 	require.NoError(t, err)
 	require.Equal(t, wallets, after)
+	page, n, err := h.app.Reports.Transactions(t.Context(), h.tenant, report.Filter{})
+	require.NoError(t, err)
+	require.Equal(t, total, n, "a merchant is shown none of them")
+	require.Equal(t, shown, page)
 	booked := map[string]bool{}
 	for tx, err := range (books.Source{Store: h.store, Tenant: h.tenant, Scale: h.app.Scale}).Transactions(t.Context()) {
 		require.NoError(t, err)
@@ -362,4 +369,35 @@ func TestFT04_RefusedEarlyMergesUseUpNoDay(t *testing.T) {
 	require.Len(t, ids, 1)
 	require.Contains(t, ids[0], day)
 	h.sound()
+}
+
+// A stranger sends dust to the address that a tenant pays from: no merge spends it, as it is worth less than twenty times what spending it
+// costs. It takes no room from the coins that are merged.
+func TestFT04_EarlyMergesSpendNoDust(t *testing.T) {
+	t.Parallel()
+	h, world := smallCoins(t, 120, smallMerges, "0.004", 40, "0.005")
+	hot, err := h.app.Hot(t.Context(), "BTC", h.tenant)
+	require.NoError(t, err)
+	const dust = 1_500
+	for range 60 {
+		_, err := world.Pay(hot, "BTC", dec("0.000015"))
+		require.NoError(t, err)
+	}
+	h.mine(10)
+	world.SetFeeLevel(world.FeeLevel() / 2)
+	h.hours(20)
+	h.mine(60)
+	ids, _ := h.early()
+	require.Greater(t, len(ids), 2)
+	for intent, list := range h.attempts("BTC") {
+		for _, a := range list {
+			for _, c := range a.Coins {
+				require.Greater(t, c.Amount, ledger.Amount(dust), intent)
+			}
+		}
+	}
+	count, _ := h.freeCoins()
+	require.Greater(t, count, 60, "the dust stays")
+	w := h.payOut(world.Customer("payee"), "0.19")
+	h.mergedAndPaid(world.Customer("payee"), h.goesOn(w.ID))
 }

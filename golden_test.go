@@ -442,6 +442,11 @@ func TestShopsOfEarlierVersions(t *testing.T) {
 				}
 				h.restart()
 				require.Empty(t, h.lacks(), "%v", h.stands())
+				for _, n := range []chain.Network{"BTC", "LTC", "DOGE"} {
+					early, err := h.app.EarlyMerge(t.Context(), h.tenant, n)
+					require.NoError(t, err)
+					require.Contains(t, early.Why, "older version", "which may run beside this one")
+				}
 				h.provesItself()
 				h.comesToRest()
 				h.provesItself()

@@ -615,10 +615,11 @@ func (e *DearError) Error() string {
 
 func (e *DearError) Unwrap() error { return ErrTooDear }
 
-// UnfitError names coins that no transaction of ours can spend, as of what their senders put into
+// UnfitError names coins that this transaction cannot spend, because of what their senders put into
 // them: the payout side spends others in their place. A client's Build returns it.
 type UnfitError struct {
 	Outpoints []string
+	Ever      bool  // no transaction of ours can
 	Err       error // why
 }
 

@@ -214,7 +214,7 @@ func (c *Client) check(ctx context.Context, o *chain.Order, d *draft) (assets, [
 		}
 	}
 	if len(scripts) > 0 {
-		return nil, nil, &chain.UnfitError{Outpoints: scripts, Err: rejected("its coins hold scripts, which cost more than can be told to spend")}
+		return nil, nil, &chain.UnfitError{Outpoints: scripts, Ever: true, Err: rejected("its coins hold scripts, which cost more than can be told to spend")}
 	}
 	return tokens, of, nil
 }

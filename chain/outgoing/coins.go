@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"slices"
-	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/ledger"
@@ -25,6 +23,7 @@ func (n *Sender) drawCoins(ctx context.Context, j *claimedIntent, d *candidate, 
 	if err != nil {
 		return err
 	}
+	free = d.without(free)
 	if d.change.Address == "" {
 		if d.change, err = n.ChangeAddress(ctx, d.intent.Tenant); err != nil {
 			return fmt.Errorf("%w: no change address: %w", chain.ErrNode, err)
@@ -132,33 +131,37 @@ func (n *Sender) freeCoins(ctx context.Context, in *chain.Intent) ([]coin, error
 	return n.fit(rows), err
 }
 
-// fit are the coins of rows that are not left out at present.
+// fit are the coins of rows that are not left out for good.
 func (n *Sender) fit(rows []storage.Row) []coin {
 	coins, _ := coinsIn(rows, nil)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return slices.DeleteFunc(coins, func(c coin) bool { return n.Now().Before(n.unfit[c.outpoint]) })
+	return slices.DeleteFunc(coins, func(c coin) bool { return n.unfit[c.outpoint] })
 }
 
-// unfitFor is how long such coins are left out.
-const unfitFor = time.Hour
+// without are those of the coins that are not left out of a candidate.
+func (d *candidate) without(coins []coin) []coin {
+	return slices.DeleteFunc(coins, func(c coin) bool { return d.left[c.outpoint] })
+}
 
-// leaveOut leaves out the coins that an error names, and reports whether some were not yet.
-func (n *Sender) leaveOut(ctx context.Context, err error) (some bool) {
+// leaveOut leaves out of a candidate the coins that an error names, and reports whether some were not
+// yet. A process asks once about those that can never be spent.
+func (n *Sender) leaveOut(ctx context.Context, d *candidate, err error) (some bool) {
 	var u *chain.UnfitError
 	if ctx.Err() != nil || !errors.As(err, &u) {
 		return false
 	}
-	now := n.Now()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	maps.DeleteFunc(n.unfit, func(_ string, until time.Time) bool { return !now.Before(until) })
 	for _, c := range u.Outpoints {
-		if _, already := n.unfit[c]; already {
-			continue
+		if d.left == nil {
+			d.left = map[string]bool{}
 		}
-		some, n.unfit[c] = true, now.Add(unfitFor)
-		n.Log.Warn("coin_left_out", slog.String("coin", c), slog.String("cause", u.Err.Error()))
+		some = some || !d.left[c]
+		if d.left[c] = true; u.Ever && !n.unfit[c] {
+			n.unfit[c] = true
+			n.Log.Warn("coin_left_out", slog.String("coin", c), slog.String("cause", u.Err.Error()))
+		}
 	}
 	return some
 }

@@ -170,7 +170,7 @@ func (n *Sender) decideEarly(ctx context.Context, tenant string, average ledger.
 	if why, err := n.earlyTaken(ctx, tenant, ""); err != nil || why != "" {
 		return out.not("%s", why), in, nil, err
 	}
-	if out, err = n.earlyCoins(ctx, m, in, fee); err != nil || out.Why != "" {
+	if out, err = n.earlyCoins(ctx, m, &candidate{intent: in, fee: fee}); err != nil || out.Why != "" {
 		return out, in, nil, err
 	}
 	most, err := max(out.Cost, fee.Max).MulDiv(roomNum, roomDen, ledger.Up)
@@ -222,23 +222,25 @@ func (n *Sender) earlyTaken(ctx context.Context, tenant, but string) (why string
 }
 
 // earlyCoins chooses the smallest free coins that are worth merging at this fee.
-func (n *Sender) earlyCoins(ctx context.Context, m Merging, in chain.Intent, fee chain.Fee) (out Early, err error) {
+func (n *Sender) earlyCoins(ctx context.Context, m Merging, d *candidate) (out Early, err error) {
+	in := d.intent
 	free, err := n.freeCoins(ctx, &in)
 	if err != nil {
 		return out, err
 	}
+	free = d.without(free)
 	if len(free) < max(m.Least, 1) {
 		return out.not("%d of %d coins are there", len(free), m.Least), nil
 	}
-	o := chain.Order{Intent: in, Fee: fee, Attempt: 1}
+	o := chain.Order{Intent: in, Fee: d.fee, Attempt: 1}
 	o.Intent.To, o.Change = free[0].Address, free[0].Address // of the form of all of ours
 	o.Intent.MaxCost = 0                                     // it may be of more coins than are merged
 	for i := range min(m.Most, len(free)) {
 		o.Coins = append(o.Coins, free[i].input())
 	}
 	u, err := n.Client.Build(ctx, o)
-	if n.leaveOut(ctx, err) {
-		return n.earlyCoins(ctx, m, in, fee) // of the others
+	if n.leaveOut(ctx, d, err) {
+		return n.earlyCoins(ctx, m, d) // of the others
 	}
 	if err != nil {
 		return out.not("%v", err), nil //nolint:nilerr // the same again later
@@ -258,7 +260,7 @@ func (n *Sender) earlyCoins(ctx context.Context, m Merging, in chain.Intent, fee
 	if err != nil {
 		return out, err
 	}
-	small := n.fit(rows)
+	small := d.without(n.fit(rows))
 	demand := ledger.Amount(0)
 	if n.Demand != nil {
 		if demand, err = n.Demand(storage.Apart(ctx), in.Tenant); err != nil {
@@ -328,7 +330,7 @@ func keeps(free []coin, portion uint64, demand ledger.Amount, most int, small []
 func (n *Sender) drawEarly(ctx context.Context, j *claimedIntent, d *candidate, s *transition) error {
 	m := n.mergingOf(j.v.Tenant)
 	m.Least = 0 // whether to merge was decided, maybe by a process that is configured in another way
-	e, err := n.earlyCoins(ctx, m, d.intent, d.fee)
+	e, err := n.earlyCoins(ctx, m, d)
 	if err != nil {
 		return err
 	}

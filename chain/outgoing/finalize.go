@@ -380,7 +380,7 @@ func (n *Sender) outbid(ctx context.Context, j *claimedIntent, d *candidate, p *
 			err = n.checkGasBudget(ctx, j, d)
 		}
 		if err != nil {
-			n.leaveOut(ctx, err) // others take their place the next time
+			n.leaveOut(ctx, d, err) // others take their place the next time
 			return s, err
 		}
 		if !n.refused(d, p) {
