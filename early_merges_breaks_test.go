@@ -97,7 +97,7 @@ func TestFT04_EarlyMergesOfProcessesThatAreConfiguredInDifferentWays(t *testing.
 			h.mine(60)
 			made, ended := 0, map[outgoing.State]int{}
 			for id, v := range h.intents() {
-				if outgoing.IsEarly(id) {
+				if outgoing.ParseID(id).Early() {
 					made++
 					ended[v.State]++
 				}
@@ -191,7 +191,7 @@ func TestFT04_EarlyMergesOfManyTenantsComeInTurn(t *testing.T) {
 	orders := func() (tenants map[string]int, queued int) {
 		tenants = map[string]int{}
 		for id, v := range h.intents() {
-			if outgoing.IsEarly(id) {
+			if outgoing.ParseID(id).Early() {
 				tenants[v.Tenant]++
 				if v.State == outgoing.Queued {
 					queued++
@@ -249,7 +249,7 @@ func TestFT04_HaltsStopEarlyMerges(t *testing.T) {
 				require.NoError(t, err)
 				require.Contains(t, dry.Why, "halted")
 				for id := range h.attempts("BTC") {
-					require.False(t, outgoing.IsEarly(id), "nothing is signed")
+					require.False(t, outgoing.ParseID(id).Early(), "nothing is signed")
 				}
 				h.nothingReserved("BTC")
 				_, err = h.app.Operate.Lift(t.Context(), scope(h), because("all is well"))
@@ -267,7 +267,7 @@ func TestFT04_HaltsStopEarlyMerges(t *testing.T) {
 type choosy struct{ chain.Signer }
 
 func (s choosy) Sign(ctx context.Context, r chain.SignRequest) ([]chain.Signature, error) {
-	if outgoing.IsEarly(r.Intent.ID) {
+	if outgoing.ParseID(r.Intent.ID).Early() {
 		return nil, fmt.Errorf("%w: not by our rules", chain.ErrRefused)
 	}
 	return s.Signer.Sign(ctx, r)
@@ -285,7 +285,7 @@ func TestFT04_SignerThatRefusesEarlyMergesHoldsUpNoPayout(t *testing.T) {
 	h.clock.Advance(time.Minute)
 	h.step()
 	for id, v := range h.intents() {
-		require.True(t, !outgoing.IsEarly(id) || v.State == outgoing.Cancelled || v.State == outgoing.Failed, "%s is %s", id, v.State)
+		require.True(t, !outgoing.ParseID(id).Early() || v.State == outgoing.Cancelled || v.State == outgoing.Failed, "%s is %s", id, v.State)
 	}
 	w := h.payOut(world.Customer("payee"), "0.09")
 	h.mergedAndPaid(world.Customer("payee"), h.goesOn(w.ID))
@@ -327,7 +327,7 @@ func TestFT04_EarlyMergesAreBookedWithWhatTheyCost(t *testing.T) {
 	booked := map[string]bool{}
 	for tx, err := range (books.Source{Store: h.store, Tenant: h.tenant, Scale: h.app.Scale}).Transactions(t.Context()) {
 		require.NoError(t, err)
-		if outgoing.IsEarly(tx.Ref) {
+		if outgoing.ParseID(tx.Ref).Early() {
 			require.False(t, booked[tx.Ref], tx.Ref)
 			booked[tx.Ref] = true
 		}
@@ -354,7 +354,7 @@ func TestFT04_RefusedEarlyMergesUseUpNoDay(t *testing.T) {
 	h.hours(10)
 	refused := 0
 	for id, v := range h.intents() {
-		if outgoing.IsEarly(id) {
+		if outgoing.ParseID(id).Early() {
 			require.Equal(t, outgoing.Cancelled, v.State, id)
 			refused++
 		}

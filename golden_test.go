@@ -133,7 +133,7 @@ func goldenHost(t *testing.T, store storage.Store, is *troubles, seed uint64) *h
 	key[0] = byte(seed)
 	h := &host{
 		t: t, clock: cryptopay.NewManualClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
-		store: store, chains: map[chain.Network]*sim.Chain{}, inbox: &inbox{}, random: rand.NewChaCha8(key), mandates: cryptopay.MandateKeys(hostKey),
+		store: store, chains: map[chain.Network]*sim.Chain{}, inbox: &inbox{}, random: &shared{source: rand.NewChaCha8(key)}, mandates: cryptopay.MandateKeys(hostKey),
 	}
 	var err error
 	h.seed, err = keys.FromMnemonic(mnemonic, "")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -598,6 +599,18 @@ func (e *DearError) Error() string {
 }
 
 func (e *DearError) Unwrap() error { return ErrTooDear }
+
+// UnfitError names coins that a transaction of ours cannot spend, as of what their senders put into
+// them: the payout side spends others in their place. A client's Build returns it.
+type UnfitError struct {
+	Outpoints []string
+	Ever      bool  // no transaction can, not this one alone
+	Err       error // why
+}
+
+func (e *UnfitError) Error() string { return e.Err.Error() + ": " + strings.Join(e.Outpoints, ", ") }
+
+func (e *UnfitError) Unwrap() error { return e.Err }
 
 // LimitedError is a node that was asked too often. It is chain.ErrNode.
 type LimitedError struct {

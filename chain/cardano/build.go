@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/btcsuite/btcd/address/v2/base58"
 	"github.com/fxamacker/cbor/v2"
@@ -149,18 +148,6 @@ func (c *Client) inputs(o *chain.Order, d *draft) (int64, error) {
 	return int64(sum), nil
 }
 
-// unfit names coins that a transaction cannot spend, whoever sent them: others may be spent in
-// their place.
-type unfit struct {
-	coins []string
-	ever  bool // no transaction can
-	why   error
-}
-
-func (u *unfit) Error() string           { return u.why.Error() + ": " + strings.Join(u.coins, ", ") }
-func (u *unfit) Unwrap() error           { return u.why }
-func (u *unfit) Unfit() ([]string, bool) { return u.coins, u.ever }
-
 // holding is a coin with tokens, and how many bytes those take.
 type holding struct {
 	outpoint string
@@ -185,9 +172,9 @@ func crowded(err error, tokens assets, of []holding) error {
 		all += h.bytes
 	}
 	slices.SortStableFunc(of, func(a, b holding) int { return b.bytes - a.bytes })
-	u := &unfit{why: err}
-	for some := 0; 2*some < all; some += of[len(u.coins)-1].bytes {
-		u.coins = append(u.coins, of[len(u.coins)].outpoint)
+	u := &chain.UnfitError{Err: err}
+	for some := 0; 2*some < all; some += of[len(u.Outpoints)-1].bytes {
+		u.Outpoints = append(u.Outpoints, of[len(u.Outpoints)].outpoint)
 	}
 	return u
 }
@@ -220,14 +207,14 @@ func (c *Client) check(ctx context.Context, o *chain.Order, d *draft) (assets, [
 			scripts = append(scripts, s.at.String())
 		}
 		if err := tokens.add(got.tokens); err != nil {
-			return nil, nil, &unfit{[]string{s.at.String()}, false, rejected("its coins hold %v", err)}
+			return nil, nil, &chain.UnfitError{Outpoints: []string{s.at.String()}, Err: rejected("its coins hold %v", err)}
 		}
 		if raw, err := writing.Marshal(got.tokens); err == nil && len(got.tokens) > 0 {
 			of = append(of, holding{s.at.String(), len(raw)})
 		}
 	}
 	if len(scripts) > 0 {
-		return nil, nil, &unfit{scripts, true, rejected("its coins hold scripts, which cost more than can be told to spend")}
+		return nil, nil, &chain.UnfitError{Outpoints: scripts, Ever: true, Err: rejected("its coins hold scripts, which cost more than can be told to spend")}
 	}
 	return tokens, of, nil
 }

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
+	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/ledger"
@@ -71,7 +73,7 @@ func (n *Sender) take(j *claimedIntent, coins []coin, s *transition) error {
 // lacks tells why the coins of one transaction are too few for a candidate: coins are being
 // merged, they have to be, or there are none.
 func (n *Sender) lacks(ctx context.Context, d *candidate, free []coin, cause error) error {
-	if u := unfit(nil); errors.As(cause, &u) {
+	if u := (*chain.UnfitError)(nil); errors.As(cause, &u) {
 		return cause
 	}
 	if !errors.Is(cause, chain.ErrShort) || d.intent.Purpose != chain.ForWithdrawal || len(d.members) > 0 {
@@ -131,12 +133,12 @@ func (n *Sender) freeCoins(ctx context.Context, in *chain.Intent) ([]coin, error
 	return n.fit(rows), err
 }
 
-// fit are the coins of rows that are not left out for good.
+// fit are the coins of rows that are not left out at present.
 func (n *Sender) fit(rows []storage.Row) []coin {
 	coins, _ := coinsIn(rows, nil)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return slices.DeleteFunc(coins, func(c coin) bool { return n.unfit[c.outpoint] })
+	return slices.DeleteFunc(coins, func(c coin) bool { return n.Now().Before(n.unfit[c.outpoint]) })
 }
 
 // without are those of the coins that are not left out of a candidate.
@@ -144,33 +146,32 @@ func (d *candidate) without(coins []coin) []coin {
 	return slices.DeleteFunc(coins, func(c coin) bool { return d.left[c.outpoint] })
 }
 
-// unfit is an optional ability of errors of clients: it names coins that this transaction
-// cannot spend, or none can, because of what a stranger put into them. Others may take their place.
-type unfit interface {
-	error
-	Unfit() (outpoints []string, ever bool)
-}
+// unfitFor is how long coins that no transaction can spend are left out, before a client is asked
+// again.
+const unfitFor = time.Hour
 
-// leaveOut leaves out the coins that an error names, and reports whether it names any. A process
-// asks once about those that can never be spent.
-func (n *Sender) leaveOut(ctx context.Context, d *candidate, err error) bool {
-	u := unfit(nil)
+// leaveOut leaves the coins that an error names out of a candidate, and out of all where no
+// transaction can spend them. It reports whether some were not yet.
+func (n *Sender) leaveOut(ctx context.Context, d *candidate, err error) (some bool) {
+	var u *chain.UnfitError
 	if ctx.Err() != nil || !errors.As(err, &u) {
 		return false
 	}
-	coins, ever := u.Unfit()
+	if d.left == nil {
+		d.left = map[string]bool{}
+	}
+	now := n.Now()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, c := range coins {
-		if d.left == nil {
-			d.left = map[string]bool{}
-		}
-		if d.left[c] = true; ever && !n.unfit[c] {
-			n.unfit[c] = true
-			n.Log.Warn("coin_left_out", slog.String("coin", c), slog.String("cause", err.Error()))
+	maps.DeleteFunc(n.unfit, func(_ string, until time.Time) bool { return !now.Before(until) })
+	for _, c := range u.Outpoints {
+		some, d.left[c] = some || !d.left[c], true
+		if _, already := n.unfit[c]; u.Ever && !already {
+			n.unfit[c] = now.Add(unfitFor)
+			n.Log.Warn("coin_left_out", slog.String("coin", c), slog.String("cause", u.Err.Error()))
 		}
 	}
-	return len(coins) > 0
+	return some
 }
 
 func (n *Sender) freeQuery(in *chain.Intent) storage.Query {

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
-	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/ledger"
@@ -80,19 +78,8 @@ func (n *Sender) mergingOf(tenant string) Merging {
 }
 
 const (
-	earlyPrefix = "early/"
-	earlyLeast  = 8 // coins that an early merge is worth its while for
+	earlyLeast = 8 // coins that an early merge is worth its while for
 )
-
-// earlyFor stands in a merge's id in the place of a payout.
-func earlyFor(tenant string, at time.Time) string {
-	return earlyPrefix + tenant + "/" + at.UTC().Format(time.DateOnly)
-}
-
-// IsEarly reports whether an id is of a merge that no payout needs.
-func IsEarly(intent string) bool { return strings.HasPrefix(PayoutOf(intent), earlyPrefix) }
-
-func (j *claimedIntent) early() bool { return j.merge() && IsEarly(j.id) }
 
 // Early is an early merge as it would be now. Amounts are units of the gas currency.
 type Early struct {
@@ -133,7 +120,7 @@ func (n *Sender) MergeEarly(ctx context.Context, tenant string, average ledger.A
 		if err != nil {
 			return storage.Change{}, err
 		}
-		in.ID, in.To = mergeOf(earlyFor(tenant, now), count+1), change.Address
+		in.ID, in.To = ID{OrderMerge, earlyFor(tenant, now), count + 1}.String(), change.Address
 		out.Order = in.ID
 		// A coin is written as it is: of two processes one meets a conflict, also at midnight.
 		c := storage.Change{ID: changeID("early", in.ID), Partition: n.part, Require: guards, Put: []storage.Row{
@@ -157,7 +144,7 @@ func (n *Sender) Typical(ctx context.Context) (ledger.Amount, error) {
 func (n *Sender) decideEarly(ctx context.Context, tenant string, average ledger.Amount) (out Early, in chain.Intent, guards []storage.Guard, err error) {
 	m := n.mergingOf(tenant)
 	in = n.mergeFor(&chain.Intent{Tenant: tenant, Network: n.info.Code}, "")
-	in.ID = mergeOf(earlyFor(tenant, n.Now()), 0)
+	in.ID = ID{OrderMerge, earlyFor(tenant, n.Now()), 0}.String()
 	switch {
 	case m.Off:
 		return out.not("Config.Merging is off"), in, nil, nil
@@ -225,7 +212,7 @@ func (n *Sender) earlyTaken(ctx context.Context, tenant, but string) (why string
 	for _, r := range rows {
 		v := Intents.Value(r)
 		switch {
-		case r.ID != but && IsMerge(r.ID) && v.State != Executed:
+		case r.ID != but && ParseID(r.ID).Kind == OrderMerge && v.State != Executed:
 			return "the merge " + r.ID + " is under way", err
 		case v.Purpose == chain.ForWithdrawal && v.idle():
 			return "the payout " + r.ID + " waits", err
@@ -432,7 +419,7 @@ func (n *Sender) earlyUnderWay(ctx context.Context, tenant string) (bool, error)
 		return false, err
 	}
 	for _, r := range rows {
-		if v := Intents.Value(r); IsEarly(r.ID) && !v.idle() && !spendable[mergedCoin(v.Tx)] {
+		if v := Intents.Value(r); ParseID(r.ID).Early() && !v.idle() && !spendable[mergedCoin(v.Tx)] {
 			return true, nil
 		}
 	}

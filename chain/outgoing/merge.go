@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/ledger"
@@ -21,31 +20,6 @@ import (
 // any more the payout looks at its tenant's coins again: where others took some of them
 // meanwhile, it makes more. A merge of which nothing was
 // reserved ends as soon as its payout does not wait any more.
-
-const mergePrefix = "merge/"
-
-// mergeOf is the id of a payout's merge.
-func mergeOf(payout string, number int) string {
-	return fmt.Sprintf("%s%s/%d", mergePrefix, payout, number)
-}
-
-// PayoutOf is the id of the payout that a merge is made for, "" where an id is of no merge.
-func PayoutOf(intent string) string {
-	rest, ok := strings.CutPrefix(intent, mergePrefix)
-	if at := strings.LastIndexByte(rest, '/'); ok && at > 0 {
-		return rest[:at]
-	}
-	return ""
-}
-
-// IsMerge reports whether an id is of a merge.
-func IsMerge(intent string) bool { return PayoutOf(intent) != "" }
-
-// IsHelp reports whether an id is of an order that is made for another one: a child or a
-// merge. It is sent only while that one may be.
-func IsHelp(intent string) bool { return IsCPFP(intent) || IsMerge(intent) }
-
-func (j *claimedIntent) merge() bool { return j.v.Purpose == chain.ForCancel && IsMerge(j.id) }
 
 // mostMerges is how many merges of a payout are made at a time.
 const mostMerges = 50
@@ -90,7 +64,7 @@ func (n *Sender) crowded(ctx context.Context, d *candidate, free []coin, cause e
 		o.Coins = append(o.Coins, free[i].input())
 	}
 	u, err := n.Client.Build(ctx, o)
-	left := unfit(nil)
+	var left *chain.UnfitError
 	switch {
 	case errors.As(err, &left):
 		return err
@@ -182,7 +156,7 @@ func (n *Sender) merging(ctx context.Context, payout, tenant string) (Reason, er
 	if err != nil {
 		return "", err
 	}
-	rows = slices.DeleteFunc(rows, func(r storage.Row) bool { return IsEarly(r.ID) })
+	rows = slices.DeleteFunc(rows, func(r storage.Row) bool { return ParseID(r.ID).Early() })
 	spendable, err := n.coinsOf(ctx, rows)
 	if err != nil {
 		return "", err
@@ -193,7 +167,7 @@ func (n *Sender) merging(ctx context.Context, payout, tenant string) (Reason, er
 		case v.State == Executed && spendable[mergedCoin(v.Tx)]:
 		case v.Reason == "":
 			return ReasonConsolidating, nil
-		case PayoutOf(r.ID) == payout:
+		case ParseID(r.ID).For == payout:
 			why = v.Reason
 		}
 	}
@@ -207,7 +181,7 @@ func (n *Sender) merges(ctx context.Context, tenant string) ([]storage.Row, erro
 		{Column: "state", Op: storage.In, Value: []State{Queued, Waiting, Signed, Executed}},
 		{Column: "purpose", Op: storage.Eq, Value: chain.ForCancel},
 	}})
-	return slices.DeleteFunc(rows, func(r storage.Row) bool { return !IsMerge(r.ID) }), err
+	return slices.DeleteFunc(rows, func(r storage.Row) bool { return ParseID(r.ID).Kind != OrderMerge }), err
 }
 
 // mergedCoin is what a transaction of a merge returns, its only output.
@@ -291,7 +265,7 @@ func (n *Sender) had(ctx context.Context, payout string) (count int, bounds ledg
 	for {
 		keys := make([]string, page)
 		for i := range keys {
-			keys[i] = mergeOf(payout, count+i+1)
+			keys[i] = ID{OrderMerge, payout, count + i + 1}.String()
 		}
 		rows, err := n.Store.Rows(ctx, Intents.Table, storage.Keys(n.part, keys...)...)
 		if err != nil {
@@ -355,7 +329,7 @@ func (n *Sender) consolidate(ctx context.Context, j *claimedIntent, d *candidate
 	}
 	for k := range c.now {
 		m := n.mergeFor(&in, d.change.Address)
-		m.ID, m.MaxCost = mergeOf(j.id, count+k+1), most
+		m.ID, m.MaxCost = ID{OrderMerge, j.id, count + k + 1}.String(), most
 		s.with = append(s.with, Intents.Row(m.ID, 0, now, record(m, now)))
 	}
 	j.v.State, j.v.Reason, j.v.Tries = Waiting, ReasonConsolidating, 0
@@ -403,7 +377,7 @@ func (n *Sender) needed(ctx context.Context, j *claimedIntent) error {
 		}
 		return err
 	}
-	v, _, ok, err := Intents.One(ctx, n.Store, n.part, PayoutOf(j.id))
+	v, _, ok, err := Intents.One(ctx, n.Store, n.part, ParseID(j.id).For)
 	if err == nil && (!ok || !v.idle()) {
 		return errUnneeded
 	}
@@ -431,7 +405,7 @@ func (j *claimedIntent) cost(cost ledger.Amount) []storage.Level {
 		return nil
 	}
 	j.v.MaxCost = cost
-	return boundsOf(PayoutOf(j.id), -left, 0)
+	return boundsOf(ParseID(j.id).For, -left, 0)
 }
 
 // backed has what a merge may cost set aside. The bound of other orders was set aside before
@@ -456,7 +430,7 @@ func (n *Sender) bounded(ctx context.Context, j *claimedIntent, more ledger.Amou
 	if !j.merge() || j.early() {
 		return nil, nil
 	}
-	payout := PayoutOf(j.id)
+	payout := ParseID(j.id).For
 	v, _, _, err := Intents.One(ctx, n.Store, n.part, payout)
 	if err != nil {
 		return nil, err

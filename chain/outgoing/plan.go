@@ -343,7 +343,7 @@ func (n *Sender) verify(d *candidate, u *chain.Unsigned) error {
 	if u.MaxCost > n.limit(most) {
 		return &chain.DearError{Need: u.MaxCost, Most: n.limit(most)}
 	}
-	if IsEarly(d.intent.ID) {
+	if ParseID(d.intent.ID).Early() {
 		value, err := d.spent()
 		if err != nil {
 			return err

@@ -472,13 +472,6 @@ func asked(t *testing.T, f func() bool) {
 	t.Fatal("no answer")
 }
 
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 // TestRefillTakenWhileAnotherSendsIt: a worker of another process sees the transaction at a node at the
 // moment at which it is taken back here. It is stored all the same, and sent again once no node has it.
 func TestRefillTakenWhileAnotherSendsIt(t *testing.T) {

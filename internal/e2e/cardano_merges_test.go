@@ -50,7 +50,7 @@ func (s *stall) landed() (early, other []outgoing.AttemptRow) {
 	})
 	require.NoError(s.t, err)
 	for _, r := range rows {
-		if a := outgoing.Attempts.Value(r); outgoing.IsEarly(a.Intent) {
+		if a := outgoing.Attempts.Value(r); outgoing.ParseID(a.Intent).Early() {
 			early = append(early, a)
 		} else {
 			other = append(other, a)

@@ -107,7 +107,7 @@ func (s *shop) spent(id string) (coins, merges int, cost ledger.Amount) {
 	require.NoError(s.t, err)
 	for _, r := range rows {
 		a := outgoing.Attempts.Value(r)
-		if outgoing.PayoutOf(a.Intent) == id {
+		if outgoing.ParseID(a.Intent).For == id {
 			merges++
 		} else if a.Intent != id {
 			continue
@@ -298,7 +298,7 @@ func TestFT04_EarlyMergesOfProcessesThatAreConfiguredInDifferentWays(t *testing.
 			require.NoError(t, err)
 			ended := map[outgoing.State]int{}
 			for _, r := range rows {
-				if outgoing.IsEarly(r.ID) {
+				if outgoing.ParseID(r.ID).Early() {
 					ended[outgoing.Intents.Value(r).State]++
 				}
 			}
@@ -364,7 +364,7 @@ func earlyMergesMakePayoutsCheaper(t *testing.T, open func() *utxotest.Mint, of 
 		require.NoError(t, err)
 		early, before := 0, ledger.Amount(0)
 		for _, r := range rows {
-			if a := outgoing.Attempts.Value(r); outgoing.IsEarly(a.Intent) {
+			if a := outgoing.Attempts.Value(r); outgoing.ParseID(a.Intent).Early() {
 				early++
 				before += a.MaxCost
 			}
