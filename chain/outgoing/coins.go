@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
+	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/ledger"
@@ -23,7 +25,8 @@ func (n *Sender) drawCoins(ctx context.Context, j *claimedIntent, d *candidate, 
 	if err != nil {
 		return err
 	}
-	free = d.without(free)
+	every := free
+	free = d.without(slices.Clone(free))
 	if d.change.Address == "" {
 		if d.change, err = n.ChangeAddress(ctx, d.intent.Tenant); err != nil {
 			return fmt.Errorf("%w: no change address: %w", chain.ErrNode, err)
@@ -35,7 +38,7 @@ func (n *Sender) drawCoins(ctx context.Context, j *claimedIntent, d *candidate, 
 	all := free
 	free, take, err := n.choose(d, free)
 	if err != nil {
-		return n.lacks(ctx, d, all, err)
+		return n.lacks(ctx, d, all, every, err)
 	}
 	for ; ; take++ {
 		d.coins = slices.Clone(d.kept)
@@ -46,7 +49,7 @@ func (n *Sender) drawCoins(ctx context.Context, j *claimedIntent, d *candidate, 
 			break
 		}
 		if !errors.Is(err, chain.ErrShort) || take >= len(free) {
-			return n.lacks(ctx, d, all, err)
+			return n.lacks(ctx, d, all, every, err)
 		}
 	}
 	d.first = len(d.kept) == 0
@@ -69,13 +72,13 @@ func (n *Sender) take(j *claimedIntent, coins []coin, s *transition) error {
 }
 
 // lacks tells why the coins of one transaction are too few for a candidate: coins are being
-// merged, they have to be, or there are none.
-func (n *Sender) lacks(ctx context.Context, d *candidate, free []coin, cause error) error {
+// merged, they have to be, or there are none. every are the free ones with those that are left out.
+func (n *Sender) lacks(ctx context.Context, d *candidate, free, every []coin, cause error) error {
 	if u := (*chain.UnfitError)(nil); errors.As(cause, &u) {
 		return cause
 	}
 	if !errors.Is(cause, chain.ErrShort) || d.intent.Purpose != chain.ForWithdrawal || len(d.members) > 0 {
-		return n.lacksFee(d, free, cause)
+		return n.lacksFee(d, every, cause)
 	}
 	why, err := n.merging(ctx, d.intent.ID, d.intent.Tenant)
 	switch {
@@ -84,25 +87,26 @@ func (n *Sender) lacks(ctx context.Context, d *candidate, free []coin, cause err
 	case why != "":
 		return &waitError{why, "coins of its tenant are merged"}
 	case !n.able(ctx, AbilityMerges):
-		return n.lacksFee(d, free, cause)
+		return n.lacksFee(d, every, cause)
 	}
 	err = n.crowded(ctx, d, free, cause)
 	if more := (*crowd)(nil); errors.As(err, &more) {
-		return n.lacksFee(d, free, err)
+		return n.lacksFee(d, every, err)
 	}
 	if on, e := n.earlyUnderWay(ctx, d.intent.Tenant); e != nil {
 		return e
 	} else if on {
 		return &waitError{ReasonConsolidating, "what an early merge of its tenant returns is in no block yet"}
 	}
-	return n.lacksFee(d, free, err)
+	return n.lacksFee(d, every, err)
 }
 
 // lacksFee tells a missing fee from a missing amount. Where the largest coins that one
 // transaction may spend cover the amount, only the fee is missing: the order waits with
 // ReasonGasShort, which asks the operator for coins.
 func (n *Sender) lacksFee(d *candidate, free []coin, err error) error {
-	if more := (*crowd)(nil); !errors.Is(err, chain.ErrShort) || d.intent.All || errors.As(err, &more) {
+	more, left := (*crowd)(nil), (*chain.UnfitError)(nil)
+	if !errors.Is(err, chain.ErrShort) || d.intent.All || errors.As(err, &more) || errors.As(err, &left) {
 		return err
 	}
 	o := d.order()
@@ -131,12 +135,12 @@ func (n *Sender) freeCoins(ctx context.Context, in *chain.Intent) ([]coin, error
 	return n.fit(rows), err
 }
 
-// fit are the coins of rows that are not left out for good.
+// fit are the coins of rows that are not left out at present.
 func (n *Sender) fit(rows []storage.Row) []coin {
 	coins, _ := coinsIn(rows, nil)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return slices.DeleteFunc(coins, func(c coin) bool { return n.unfit[c.outpoint] })
+	return slices.DeleteFunc(coins, func(c coin) bool { return n.Now().Before(n.unfit[c.outpoint]) })
 }
 
 // without are those of the coins that are not left out of a candidate.
@@ -144,22 +148,28 @@ func (d *candidate) without(coins []coin) []coin {
 	return slices.DeleteFunc(coins, func(c coin) bool { return d.left[c.outpoint] })
 }
 
-// leaveOut leaves out of a candidate the coins that an error names, and reports whether some were not
-// yet. A process asks once about those that can never be spent.
+// unfitFor is how long coins that no transaction can spend are left out, before a client is asked
+// again.
+const unfitFor = time.Hour
+
+// leaveOut leaves the coins that an error names out of a candidate, and out of all where no
+// transaction can spend them. It reports whether some were not yet.
 func (n *Sender) leaveOut(ctx context.Context, d *candidate, err error) (some bool) {
 	var u *chain.UnfitError
 	if ctx.Err() != nil || !errors.As(err, &u) {
 		return false
 	}
+	if d.left == nil {
+		d.left = map[string]bool{}
+	}
+	now := n.Now()
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	maps.DeleteFunc(n.unfit, func(_ string, until time.Time) bool { return !now.Before(until) })
 	for _, c := range u.Outpoints {
-		if d.left == nil {
-			d.left = map[string]bool{}
-		}
-		some = some || !d.left[c]
-		if d.left[c] = true; u.Ever && !n.unfit[c] {
-			n.unfit[c] = true
+		some, d.left[c] = some || !d.left[c], true
+		if _, already := n.unfit[c]; u.Ever && !already {
+			n.unfit[c] = now.Add(unfitFor)
 			n.Log.Warn("coin_left_out", slog.String("coin", c), slog.String("cause", u.Err.Error()))
 		}
 	}

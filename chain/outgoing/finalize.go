@@ -379,8 +379,11 @@ func (n *Sender) outbid(ctx context.Context, j *claimedIntent, d *candidate, p *
 		if s, err = n.selectInputs(ctx, j, d); err == nil {
 			err = n.checkGasBudget(ctx, j, d)
 		}
+		if n.leaveOut(ctx, d, err) && len(d.kept) > 0 {
+			d.coins, d.extra = nil, nil
+			continue // others take their place
+		}
 		if err != nil {
-			n.leaveOut(ctx, d, err) // others take their place the next time
 			return s, err
 		}
 		if !n.refused(d, p) {

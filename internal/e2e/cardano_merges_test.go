@@ -207,3 +207,43 @@ func TestCardanoW06_StrangersTokensStopNoPayout(t *testing.T) {
 	require.EqualValues(t, w.Amount, s.Received(string(s.somebody("a"))))
 	s.sound()
 }
+
+// All that a merchant has came with tokens, which an operator credited. What is left of nearly all of it is too
+// little ada for the tokens: that payout waits. It is no reason for a smaller one to wait, which some of the same
+// coins can pay.
+func TestCardanoW06_APayoutThatTokensStopHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	s := openStall(t, "Ogmios", 6)
+	p := s.order("120")
+	var pays []cardanotest.Pay
+	for i := range 60 {
+		pays = append(pays, cardanotest.Pay{To: p.Address, Lovelace: 2_000_000, Tokens: map[string]uint64{cardanotest.Coin(fmt.Sprintf("%032d", i)): 7}})
+	}
+	for _, pay := range pays {
+		s.Send(nil, pay)
+	}
+	s.mine(20)
+	held, err := s.app.Payments.Suspense(t.Context(), s.tenant, 100, 0)
+	require.NoError(t, err)
+	require.Len(t, held, 60)
+	for _, d := range held {
+		_, err := s.app.Payments.Resolve(t.Context(), s.tenant, d.ID, "")
+		require.NoError(t, err)
+	}
+	all, err := s.withdraw("119", s.somebody("a"))
+	require.NoError(t, err)
+	s.mine(5)
+	all, err = s.app.Withdrawals.Get(t.Context(), s.tenant, all.ID)
+	require.NoError(t, err)
+	require.Equal(t, withdrawal.Pending, all.Status)
+	require.Equal(t, withdrawal.ShownGasShort, all.WaitingReason(), "more of the operator's ada would do")
+	_, err = s.app.Withdrawals.Cancel(t.Context(), s.tenant, all.ID)
+	require.NoError(t, err)
+	w, err := s.withdraw("90", s.somebody("b"))
+	require.NoError(t, err)
+	s.mine(3)
+	w = s.withdrawn(w.ID)
+	require.EqualValues(t, w.Amount, s.Received(string(s.somebody("b"))))
+	require.Zero(t, s.Received(string(s.somebody("a"))))
+	s.sound()
+}
