@@ -300,7 +300,7 @@ func (a *App) domains() (err error) {
 	w.Now, w.NewID, w.Log, w.CheckURL = c.Clock.Now, c.NewID, c.Log, bothURL(a.callback, w.CheckURL)
 	w.Retired, w.Mandates = c.Retire, mandates{a, true}
 	a.Policies, err = policy.New(policy.Config{
-		Store: c.Store, Registry: c.Registry, Rates: w.Rates, Parse: a.parse, Mandates: mandates{a, false}, Default: c.Policy, Now: c.Clock.Now, NewID: c.NewID,
+		Store: c.Store, Registry: c.Registry, Rates: w.Rates, Parse: a.parse, ParseVault: a.parseVault, Mandates: mandates{a, false}, Default: c.Policy, Now: c.Clock.Now, NewID: c.NewID,
 		ColdAddress: a.coldAddress, Described: a.described,
 	})
 	if err != nil {

@@ -285,6 +285,18 @@ func (a *App) parse(n chain.Network, s string) (chain.Address, error) {
 	return net.client.ParseAddress(s)
 }
 
+// parseVault gives an address that no key signs for its canonical form, where its network has such.
+func (a *App) parseVault(n chain.Network, s string) (chain.Address, error) {
+	net, err := a.network(n)
+	if err != nil {
+		return "", err
+	}
+	if v, able := net.client.(chain.VaultParser); able {
+		return v.ParseVault(s)
+	}
+	return net.client.ParseAddress(s)
+}
+
 // untag takes an address apart where its network's client knows how.
 func (a *App) untag(n chain.Network, address chain.Address) (chain.Address, string, bool) {
 	net, err := a.network(n)

@@ -195,6 +195,14 @@ type (
 	Tagger interface {
 		Untag(a Address) (account Address, memo string, ok bool)
 	}
+	// VaultParser is a network on which programs hold coins at addresses that no key signs for,
+	// such as the vault of a multisignature program. ParseAddress refuses them, as most are no
+	// wallets.
+	VaultParser interface {
+		// ParseVault gives such an address its canonical form, or is an *AddressError. Whether it
+		// can take a payment a Deliverer says.
+		ParseVault(s string) (Address, error)
+	}
 	// Multiplexer gives one account any number of addresses, on networks where an
 	// account of its own for each payment would cost its reserve. A payment to such
 	// an address arrives at the account, and Scan reports the address as To where

@@ -31,8 +31,10 @@ type addressView struct {
 	ErrorMessage *string `json:"error_message" about:"null when valid."`
 }
 
-func (h *Handler) validateAddress(ctx context.Context, _ *Call, in validateAddressInput) (addressView, error) {
-	a, err := h.app.Withdrawals.ValidateAddress(ctx, in.input())
+func (h *Handler) validateAddress(ctx context.Context, call *Call, in validateAddressInput) (addressView, error) {
+	asked := in.input()
+	asked.Tenant = call.Tenant()
+	a, err := h.app.Withdrawals.ValidateAddress(ctx, asked)
 	if err != nil {
 		return addressView{}, err
 	}

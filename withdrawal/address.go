@@ -12,6 +12,8 @@ import (
 // AddressInput asks whether an address can be paid out to. At least one of
 // Currency, Blockchain and Type says on which network; what is given must agree.
 type AddressInput struct {
+	// Tenant is whose list of destinations counts for addresses that no key signs for. "" = nobody's.
+	Tenant     string
 	Address    string
 	Currency   string // combined code
 	Blockchain string // network or an alias of it
@@ -44,7 +46,7 @@ func (s *Service) ValidateAddress(ctx context.Context, in AddressInput) (Address
 		}
 	}
 	if len(networks) == 1 && out.Network != "" {
-		_, err = s.destination(ctx, networks[0].Code, in.Address)
+		_, err = s.destination(ctx, in.Tenant, networks[0].Code, in.Address)
 	} else {
 		err = s.anywhere(networks, in.Address)
 	}
@@ -166,9 +168,23 @@ func (s *Service) types() []string {
 	return out
 }
 
-// destination is the canonical address, where money may go to it.
-func (s *Service) destination(ctx context.Context, n chain.Network, address string) (chain.Address, error) {
+// parse gives an address its canonical form: also one that no key signs for, where the tenant's list
+// of destinations has it.
+func (s *Service) parse(ctx context.Context, tenant string, n chain.Network, address string) (chain.Address, error) {
 	to, err := s.c.Parse(n, address)
+	if err == nil || s.c.Rules == nil || tenant == "" {
+		return to, err
+	}
+	vault, failed := s.c.Rules.Vault(ctx, tenant, n, address)
+	if failed != nil || vault != "" {
+		return vault, failed
+	}
+	return "", err
+}
+
+// destination is the canonical address, where a tenant's money may go to it.
+func (s *Service) destination(ctx context.Context, tenant string, n chain.Network, address string) (chain.Address, error) {
+	to, err := s.parse(ctx, tenant, n, address)
 	if err != nil {
 		return "", err
 	}

@@ -72,6 +72,9 @@ type Rules interface {
 	// Judge says what the rules make of a withdrawal that is about to be handed over. An error
 	// means that they cannot tell now: it waits, and is asked about again.
 	Judge(ctx context.Context, w *Withdrawal, now time.Time) (Judgement, error)
+	// Vault is the canonical form of an address that no key signs for, where the tenant's list of
+	// destinations has it; "" = it does not.
+	Vault(ctx context.Context, tenant string, n chain.Network, address string) (chain.Address, error)
 }
 
 // Judgement is what Rules say of a withdrawal.

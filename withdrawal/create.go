@@ -83,7 +83,7 @@ func (s *Service) draft(ctx context.Context, tenant string, in CreateInput, name
 	var to chain.Address
 	var fee tenantFee
 	err = storage.SideBySide(ctx, s.c.Store, func(ctx context.Context) (err error) {
-		to, err = s.destination(ctx, c.Network, in.Address)
+		to, err = s.destination(ctx, tenant, c.Network, in.Address)
 		return err
 	}, func(ctx context.Context) error {
 		fee = s.tenantFee(ctx, tenant, c)

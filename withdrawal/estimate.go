@@ -55,7 +55,7 @@ func (s *Service) FeeEstimate(ctx context.Context, tenant string, t Terms) (Esti
 	}
 	var to chain.Address
 	if t.Address != "" {
-		if to, err = s.c.Parse(c.Network, t.Address); err != nil {
+		if to, err = s.parse(ctx, tenant, c.Network, t.Address); err != nil {
 			return Estimate{}, err
 		}
 	}

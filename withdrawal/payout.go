@@ -230,7 +230,7 @@ func (p *pricing) read(ctx context.Context) (map[string]*found[payer], error) {
 			f := &found[chain.Address]{}
 			p.to[i], destinations[at] = f, f
 			reads = append(reads, func(ctx context.Context) error {
-				f.value, f.err = s.destination(ctx, at.network, at.address)
+				f.value, f.err = s.destination(ctx, p.tenant, at.network, at.address)
 				return nil
 			})
 		}

@@ -15,7 +15,7 @@ func parseSolana(s string) (Info, string) {
 	case !ok || len(key) != 32:
 		return Info{}, "must be base58 of 32 bytes"
 	case !isEdwards(key):
-		return Info{}, "is off the curve: a token account or a program's account, which no key signs for; give the owner's address"
+		return Info{}, "is off the curve: a token account or a program's account, which no key signs for: give the owner's address, or have the operator list a vault among your destinations"
 	}
 	return Info{Canonical: chain.Address(s), Kind: "SOL"}, ""
 }

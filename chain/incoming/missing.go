@@ -7,14 +7,14 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
-// MissingRow marks a Sighting of the mempool that the node of one process does not have,
+// missingRow marks a Sighting of the mempool that the node of one process does not have,
 // under the Sighting's id. It is in the network's partition.
-type MissingRow struct {
+type missingRow struct {
 	Since time.Time `db:"since"` // when it was last in the mempool of any process, as far as is known
 }
 
 // Missing is the table of Sightings that a process misses, in network partitions.
-var Missing = storage.NewTable[MissingRow]("missing")
+var Missing = storage.NewTable[missingRow]("missing")
 
 // missed divides the Sightings that wait to be mined. gone were in no mempool of any process
 // for GoneAfter. marks are rows to put: of what this process misses since now, and of what
@@ -48,7 +48,7 @@ func (n *Network) missed(ctx context.Context, rows []storage.Row, waits *mempool
 			gone = append(gone, r)
 			continue // its mark is dropped with it
 		case !here && !there, here && age >= n.cfg.GoneAfter/2:
-			marks = append(marks, Missing.Row(r.ID, mark.Version, time.Time{}, MissingRow{Since: now}))
+			marks = append(marks, Missing.Row(r.ID, mark.Version, time.Time{}, missingRow{Since: now}))
 		}
 		delete(marked, r.ID)
 	}

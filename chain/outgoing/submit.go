@@ -130,7 +130,11 @@ func (n *Sender) check(in chain.Intent) error {
 		if a == "" && a != in.To {
 			continue
 		}
-		if canonical, err := n.Client.ParseAddress(string(a)); err != nil || canonical != a {
+		canonical, err := n.Client.ParseAddress(string(a))
+		if vaults, able := n.Client.(chain.VaultParser); able && err != nil && in.Purpose == chain.ForWithdrawal && a == in.To {
+			canonical, err = vaults.ParseVault(string(a))
+		}
+		if err != nil || canonical != a {
 			return bad("To and From must be addresses in their canonical form")
 		}
 	}

@@ -93,6 +93,7 @@ type Client interface {
 	chain.Locator
 	chain.Reconciler
 	chain.Tagger
+	chain.VaultParser
 	chain.Sponsored
 	chain.Deliverer
 	Health() []Health
@@ -186,6 +187,14 @@ func (c *client) Untag(a chain.Address) (account chain.Address, memo string, ok 
 		return t.Untag(a)
 	}
 	return "", "", false
+}
+
+// ParseVault is the answer of the first client that is a chain.VaultParser.
+func (c *client) ParseVault(s string) (chain.Address, error) {
+	if v, ok := firstAble[chain.VaultParser](c); ok {
+		return v.ParseVault(s)
+	}
+	return "", &chain.AddressError{Network: c.Network(), Address: s, Reason: "is of no program: there are none here"}
 }
 
 // Sponsored is the answer of the first client that is chain.Sponsored.

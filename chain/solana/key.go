@@ -148,6 +148,27 @@ func (c *Client) own(a chain.Address) (key, error) {
 	return k, nil
 }
 
+// ParseVault accepts base58 of 32 bytes that are off the curve: the address of a program's account.
+func (c *Client) ParseVault(s string) (chain.Address, error) {
+	k, ok := parseKey(s)
+	if _, err := format.Parse(s); err == nil || !ok {
+		return "", &chain.AddressError{Network: c.o.Network, Address: s, Reason: "is no address of 32 bytes off the curve"}
+	}
+	return k.text(), nil
+}
+
+// anyones is the key of an address of anybody's, a vault's among them.
+func (c *Client) anyones(a chain.Address) (key, error) {
+	k, err := c.own(a)
+	if err == nil {
+		return k, nil
+	}
+	if k, ok := parseKey(string(a)); ok {
+		return k, nil
+	}
+	return k, err
+}
+
 func reason(err error) string {
 	if e, ok := err.(*chain.AddressError); ok { //nolint:errorlint // Parse returns it bare
 		return e.Reason

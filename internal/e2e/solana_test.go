@@ -278,6 +278,64 @@ func TestSolanaTokensInAndOut(t *testing.T) {
 	m.sound()
 }
 
+// TestFN15_VaultsThatAreListed: the treasury of a multisignature program is an address that no key
+// signs for. Payouts go there once an operator has listed it, of coins and of tokens; a token account
+// that is listed is paid nothing, and nor is a vault that was taken from the list.
+func TestFN15_VaultsThatAreListed(t *testing.T) {
+	t.Parallel()
+	m := openMarket(t)
+	m.earn("60", "SOL")
+	m.earn("60", "USDTSOL")
+	ctx, why := t.Context(), cryptopay.Call{By: "ann", Reason: "contract 12"}
+	program := solanatest.Key("multisig").PublicKey()
+	pda, _, err := sdk.FindProgramAddress([][]byte{[]byte("vault")}, program)
+	require.NoError(t, err)
+	vault := pda.String()
+	create := func(to, currency string) error {
+		amount := dec("10")
+		_, err := m.app.Withdrawals.Create(ctx, m.tenant, withdrawal.CreateInput{Terms: withdrawal.Terms{PriceAmount: &amount, Currency: currency, Address: to}})
+		return err
+	}
+	refused := func(to string) {
+		t.Helper()
+		var bad *chain.AddressError
+		require.ErrorAs(t, create(to, "SOL"), &bad)
+		require.ErrorAs(t, create(to, "USDTSOL"), &bad)
+	}
+	valid := func(tenant string) string {
+		t.Helper()
+		got, err := m.app.Withdrawals.ValidateAddress(ctx, withdrawal.AddressInput{Tenant: tenant, Address: vault, Currency: "SOL"})
+		require.NoError(t, err)
+		return got.Reason
+	}
+	refused(vault)
+	require.ErrorContains(t, create(vault, "SOL"), "list a vault")
+	list := func(to string) {
+		t.Helper()
+		_, _, err := m.app.Operate.AllowDestination(ctx, m.tenant, "SOL", to, "", why)
+		require.NoError(t, err)
+	}
+	list(vault)
+	require.Empty(t, valid(m.tenant))
+	require.Contains(t, valid("another"), "off the curve")
+	coins := m.withdraw("20", "SOL", vault)
+	require.Equal(t, m.currency("SOL").Decimal(coins.Amount).String(), m.holds(vault, "SOL").String(), "paid once")
+	tokens := m.withdraw("20", "USDTSOL", vault)
+	require.Equal(t, m.currency("USDTSOL").Decimal(tokens.Amount).String(), m.holds(vault, "USDTSOL").String(), "paid once")
+
+	owner := solanatest.Key("somebody").PublicKey()
+	account := solanatest.ATA(owner, solanatest.Token, sdk.MustPublicKeyFromBase58(m.currency("USDTSOL").Contract)).String()
+	m.pay(owner.String(), "USDTSOL", dec("1"))
+	m.mine(2)
+	list(account)
+	refused(account)
+
+	_, err = m.app.Operate.RemoveDestination(ctx, m.tenant, "SOL", vault, "", why)
+	require.NoError(t, err)
+	refused(vault)
+	m.sound()
+}
+
 // TestSolanaW08_ExpiredWithdrawalIsSentAnewAndPaidOnce: a transaction that no block took
 // is sent anew only when its time is over, and the recipient gets one.
 func TestSolanaW08_ExpiredWithdrawalIsSentAnewAndPaidOnce(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -50,13 +51,47 @@ func (d *Destination) terms(tenant string) mandate.Terms {
 	}
 }
 
-// Allow puts a destination on a tenant's list. One that is on it stays as it is, with its time.
+// parse gives an address its canonical form: also one that no key signs for, as whoever lists it says
+// that it is a vault.
+func (s *Service) parse(n chain.Network, address string) (chain.Address, error) {
+	to, err := s.c.Parse(n, address)
+	if err == nil {
+		return to, nil
+	}
+	if vault, e := s.c.ParseVault(n, address); e == nil {
+		return vault, nil
+	}
+	return "", err
+}
+
+// Vault is the canonical form of an address that no key signs for, where the tenant's list has it
+// without a memo; "" = it is no such address, or is not on the list.
+func (s *Service) Vault(ctx context.Context, tenant string, n chain.Network, address string) (chain.Address, error) {
+	to, err := s.c.ParseVault(n, address)
+	if err != nil {
+		return "", nil //nolint:nilerr // whoever asks knows why the address is none
+	}
+	d, _, ok, err := Destinations.One(ctx, s.c.Store, storage.Tenant(tenant), destinationID(n, string(to), ""))
+	if err != nil || !ok || !d.RemovedAt.IsZero() || d.Network != n || d.Address != string(to) || d.Memo != "" {
+		return "", err
+	}
+	if err := s.sealed(ctx, d.Seal, d.terms(tenant)); errors.Is(err, ErrAltered) {
+		return "", nil // who edits a list has nothing on it
+	} else if err != nil {
+		return "", err
+	}
+	return to, nil
+}
+
+// Allow puts a destination on a tenant's list. One that is on it stays as it is, with its time. A
+// withdrawal to an address that no key signs for, such as a multisignature vault on Solana, is taken
+// where its tenant's list has it.
 // by and reason are as of Set. Errors: *InvalidError for by and reason, *chain.AddressError.
 func (s *Service) Allow(ctx context.Context, tenant string, n chain.Network, address, memo, by, reason string, recorded ...Recorded) (Destination, error) {
 	if err := who(by, reason); err != nil {
 		return Destination{}, err
 	}
-	to, err := s.c.Parse(n, address)
+	to, err := s.parse(n, address)
 	if err != nil {
 		return Destination{}, err
 	}
@@ -90,7 +125,7 @@ func (s *Service) Remove(ctx context.Context, tenant string, n chain.Network, ad
 	if err := who(by, reason); err != nil {
 		return err
 	}
-	to, err := s.c.Parse(n, address)
+	to, err := s.parse(n, address)
 	if err != nil {
 		return err
 	}

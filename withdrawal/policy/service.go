@@ -26,6 +26,9 @@ type Config struct {
 	Rates rates.Rates
 	// Parse validates an address and gives its canonical form.
 	Parse func(n chain.Network, s string) (chain.Address, error)
+	// ParseVault is Parse of an address that no key signs for: see chain.VaultParser. Defaults to
+	// refusing all.
+	ParseVault func(n chain.Network, s string) (chain.Address, error)
 	// Mandates seals policies and destinations. Defaults to none: nothing is sealed, and
 	// nothing is asked for.
 	Mandates withdrawal.Mandates
@@ -62,6 +65,9 @@ func New(c Config) (*Service, error) {
 	}
 	if len(c.Default.Cold) > 0 {
 		return nil, errors.New("policy: Config.Default: cold is set for each tenant")
+	}
+	if c.ParseVault == nil {
+		c.ParseVault = c.Parse
 	}
 	if c.Described == nil {
 		c.Described = func(*chain.Currency, chain.Address, string) string { return "cannot be used here" }

@@ -154,6 +154,11 @@ func (s *Server) readAllow() (err error) {
 		s.allow[code] = map[recipient]bool{}
 		for _, one := range list {
 			a, e := c.ParseAddress(one.Address)
+			if v, ok := c.(chain.VaultParser); ok && e != nil {
+				if vault, err := v.ParseVault(one.Address); err == nil {
+					a, e = vault, nil
+				}
+			}
 			if e != nil {
 				err = errors.Join(err, fmt.Errorf("signerd: recipients of %s: %w", code, e))
 				continue
