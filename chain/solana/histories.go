@@ -182,7 +182,8 @@ func (c *Client) held(ctx context.Context, accounts []key, head header) (out []l
 
 // explained compares looks with the last ones at the same accounts. What an account holds changes
 // by a transaction, so its list must have one that is newer than the last look; and what was listed
-// once must be there again, unless blocks were read beyond it. Else the node's lists are behind its
+// once must be there again, unless blocks were read beyond it. An account that is new to us held
+// nothing before its first transaction. Else the node's lists are behind its
 // blocks, and blocks are read whole until they are not, or until those are read beyond the change.
 func (c *Client) explained(accounts []key, looks []look, from int64) (err error) {
 	c.mu.Lock()
@@ -195,7 +196,8 @@ func (c *Client) explained(accounts []key, looks []look, from int64) (err error)
 			last, known = was, true
 		}
 		switch {
-		case !known || this.slot < last.slot: // another reader was faster
+		case !known && c.looks == nil: // the first look since the start tells nothing
+		case this.slot < last.slot: // another reader was faster
 		case this.held != last.held && this.newest <= last.slot,
 			this.newest < last.newest && last.newest > from:
 			err = fmt.Errorf("%w: what %s holds has changed since slot %d, or was listed, by no transaction that is listed", follow.ErrUntold, k.text(), last.slot)

@@ -309,8 +309,14 @@ func TestFN09_ListsThatAreLate(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, s.Blocks)
 	late = true
-	found, _ := clienttest.Follow(t, n.client, after, w, 10)
+	found, after := clienttest.Follow(t, n.client, after, w, 10)
 	require.Len(t, found, 1, "it was listed once")
+	fresh := n.account("fresh")
+	w.Only = append(w.Only, fresh)
+	n.pay(chaintest.Payment{To: fresh, Currency: "SOL", Amount: decimal.NewFromInt(1)})
+	n.Mine(4)
+	found, _ = clienttest.Follow(t, n.client, after, w, 10)
+	require.Len(t, found, 1, "it held nothing before")
 }
 
 // Of several nodes behind one URL, one that is a little behind refuses: the next may not.
