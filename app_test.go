@@ -36,11 +36,29 @@ type host struct {
 	chains map[chain.Network]*sim.Chain
 	app    *cryptopay.App
 	inbox  *inbox
-	random *rand.ChaCha8
+	random *shared
 	tenant string
 
 	configure func(*cryptopay.Config) // at each restart, nil = nothing
 	mandates  mandate.Keys            // of the Signer
+}
+
+// shared is randomness that several processes of a test read at once.
+type shared struct {
+	mu     sync.Mutex
+	source *rand.ChaCha8
+}
+
+func (s *shared) Read(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.source.Read(p)
+}
+
+func (s *shared) Uint64() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.source.Uint64()
 }
 
 // inbox is the receivers' side.
@@ -92,7 +110,7 @@ func newHostOn(t testing.TB, store storage.Store, seed uint64, networks ...chain
 	key[0] = byte(seed)
 	h := &host{
 		t: t, clock: cryptopay.NewManualClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
-		store: store, chains: map[chain.Network]*sim.Chain{}, inbox: &inbox{}, random: rand.NewChaCha8(key),
+		store: store, chains: map[chain.Network]*sim.Chain{}, inbox: &inbox{}, random: &shared{source: rand.NewChaCha8(key)},
 	}
 	var err error
 	h.seed, err = keys.FromMnemonic(mnemonic, "")

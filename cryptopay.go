@@ -254,7 +254,7 @@ func (a *App) chains() error {
 	if err := a.newRefills(t.Clients); err != nil {
 		return err
 	}
-	t.Proposed, t.Sent = a.refills.Of, a.refills.Sent
+	t.Proposed, t.Sent, t.LostRefill = a.refills.Of, a.refills.Sent, a.refills.Lost
 	var err error
 	a.Treasury, err = treasury.New(t)
 	return err

@@ -38,7 +38,7 @@ func (h *host) early() (ids []string, cost ledger.Amount) {
 	for intent, list := range h.attempts("BTC") {
 		landed := 0
 		for _, a := range list {
-			if outgoing.IsEarly(intent) && a.State == outgoing.AttemptFinal {
+			if outgoing.ParseID(intent).Early() && a.State == outgoing.AttemptFinal {
 				landed++
 				cost += a.MaxCost
 			}
@@ -210,7 +210,7 @@ func (h *host) untilEarly() (id string) {
 	h.t.Helper()
 	for range 200 {
 		for intent, list := range h.attempts("BTC") {
-			if outgoing.IsEarly(intent) && list[len(list)-1].State == outgoing.Open {
+			if outgoing.ParseID(intent).Early() && list[len(list)-1].State == outgoing.Open {
 				return intent
 			}
 		}
@@ -492,7 +492,7 @@ func TestFT04_OneEarlyMergeAtATime(t *testing.T) {
 		h.step()
 	}
 	for intent := range h.attempts("BTC") {
-		require.True(t, !outgoing.IsEarly(intent) || intent == id, intent)
+		require.True(t, !outgoing.ParseID(intent).Early() || intent == id, intent)
 	}
 	dry, err := h.app.EarlyMerge(t.Context(), h.tenant, "BTC")
 	require.NoError(t, err)
@@ -556,7 +556,7 @@ func TestFT04_EarlyMergesOfTwoProcessesOnPostgres(t *testing.T) {
 		require.NoError(t, err)
 		open := 0
 		for _, r := range rows {
-			if outgoing.IsEarly(r.ID) && !slices.Contains(ended, outgoing.Intents.Value(r).State) {
+			if outgoing.ParseID(r.ID).Early() && !slices.Contains(ended, outgoing.Intents.Value(r).State) {
 				open++
 			}
 		}

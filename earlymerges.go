@@ -39,6 +39,7 @@ type merger struct {
 	mu   sync.Mutex
 	next time.Time     // when a sample is due, as far as this process knows
 	half ledger.Amount // the average, 0 = not known
+	busy bool          // merges were to be made that wait for other orders
 }
 
 // mergeWorkers are the mergers of the networks on which coins are outputs.
@@ -63,6 +64,11 @@ func (m *merger) step(ctx context.Context) (int, error) {
 		return sampled, err
 	}
 	worked, err := m.round.step(ctx)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.busy {
+		worked, m.busy = 0, false // the round goes on there in a minute
+	}
 	return sampled + worked, err
 }
 
@@ -121,8 +127,16 @@ func (m *merger) tenant(ctx context.Context, _ storage.Store, p storage.Partitio
 	average := m.half
 	m.mu.Unlock()
 	got, err := m.n.out.MergeEarly(ctx, strings.TrimPrefix(string(p), string(storage.Tenant(""))), average, false)
-	if err != nil || got.Order == "" {
+	switch {
+	case err != nil:
 		return 0, err
+	case got.Later:
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.busy = true
+		return m.round.batch, nil
+	case got.Order == "":
+		return 0, nil
 	}
 	return 1, nil
 }

@@ -133,7 +133,7 @@ func goldenHost(t *testing.T, store storage.Store, is *troubles, seed uint64) *h
 	key[0] = byte(seed)
 	h := &host{
 		t: t, clock: cryptopay.NewManualClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)),
-		store: store, chains: map[chain.Network]*sim.Chain{}, inbox: &inbox{}, random: rand.NewChaCha8(key), mandates: cryptopay.MandateKeys(hostKey),
+		store: store, chains: map[chain.Network]*sim.Chain{}, inbox: &inbox{}, random: &shared{source: rand.NewChaCha8(key)}, mandates: cryptopay.MandateKeys(hostKey),
 	}
 	var err error
 	h.seed, err = keys.FromMnemonic(mnemonic, "")
@@ -442,6 +442,11 @@ func TestShopsOfEarlierVersions(t *testing.T) {
 				}
 				h.restart()
 				require.Empty(t, h.lacks(), "%v", h.stands())
+				for _, n := range []chain.Network{"BTC", "LTC", "DOGE"} {
+					early, err := h.app.EarlyMerge(t.Context(), h.tenant, n)
+					require.NoError(t, err)
+					require.Contains(t, early.Why, "older version", "which may run beside this one")
+				}
 				h.provesItself()
 				h.comesToRest()
 				h.provesItself()

@@ -234,7 +234,7 @@ func (h *host) setAside() {
 	require.NoError(h.t, err)
 	some := false
 	for _, r := range rows {
-		if outgoing.IsMerge(r.ID) {
+		if outgoing.ParseID(r.ID).Kind == outgoing.OrderMerge {
 			some = true
 			aside, _, ok, err := treasury.Reservations.One(h.t.Context(), h.store, storage.Tenant(h.tenant), r.ID)
 			require.NoError(h.t, err)
@@ -270,7 +270,7 @@ func (h *host) merges() (landed int) {
 	h.t.Helper()
 	for intent, list := range h.attempts("BTC") {
 		for _, a := range list {
-			if outgoing.IsMerge(intent) && a.State == outgoing.AttemptFinal {
+			if (outgoing.ParseID(intent).Kind == outgoing.OrderMerge) && a.State == outgoing.AttemptFinal {
 				landed++
 			}
 		}
@@ -447,7 +447,7 @@ func TestFT04_ForkTakesADepositThatAMergeSpends(t *testing.T) {
 		rows, err := h.store.Find(t.Context(), storage.Query{Table: outgoing.Intents.Table, Partition: storage.Network("BTC"), Limit: 1000})
 		require.NoError(t, err)
 		for _, r := range rows {
-			if v := outgoing.Intents.Value(r); outgoing.IsMerge(r.ID) && v.State == outgoing.Executed {
+			if v := outgoing.Intents.Value(r); (outgoing.ParseID(r.ID).Kind == outgoing.OrderMerge) && v.State == outgoing.Executed {
 				lost, _, _ = strings.Cut(h.attempts("BTC")[r.ID][0].Spends[0], ":")
 			}
 		}

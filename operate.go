@@ -277,8 +277,8 @@ func (o *Operate) AdoptNonces(ctx context.Context, n chain.Network, addresses []
 
 // AdoptNonce goes on with next as the nonce of one of our addresses, after a person has
 // accounted for every transaction before it that the store does not know. It never goes
-// back. AdoptNonces takes the chain's word for next. It returns the id of the record. The error
-// wraps outgoing.ErrHelp where the address is not ours.
+// back. AdoptNonces takes the chain's word for next. It returns the id of the record, "" where
+// next is the nonce already, or on a dry run. The error wraps outgoing.ErrHelp where the address is not ours.
 func (o *Operate) AdoptNonce(ctx context.Context, n chain.Network, address chain.Address, next uint64, c Call) (string, error) {
 	if err := c.check(); err != nil {
 		return "", err
@@ -295,7 +295,8 @@ func (o *Operate) AdoptNonce(ctx context.Context, n chain.Network, address chain
 
 func (o *Operate) adopt(ctx context.Context, net *network, address chain.Address, next uint64, c Call) (string, error) {
 	by := o.recorded(ctx, storage.Network(string(net.name)), outgoing.OpAdoptNonce, net.name, "", string(address), c)
-	if err := net.out.AdoptNonce(ctx, address, next, by); err != nil {
+	made, err := net.out.AdoptNonce(ctx, address, next, by)
+	if err != nil || !made {
 		return "", err
 	}
 	return o.done(ctx, by), nil

@@ -196,12 +196,16 @@ func TestL14_AdoptedNonces(t *testing.T) {
 	h.step()
 	hot, err := h.app.Hot(t.Context(), "ETH", h.tenant)
 	require.NoError(t, err)
-	adopt := func(n chain.Network, next uint64) error {
-		_, err := h.app.Operate.AdoptNonce(t.Context(), n, hot, next, because("accounted for"))
+	var record string
+	adopt := func(n chain.Network, next uint64) (err error) {
+		record, err = h.app.Operate.AdoptNonce(t.Context(), n, hot, next, because("accounted for"))
 		return err
 	}
 	require.NoError(t, adopt("ETH", 3))
 	require.NoError(t, adopt("ETH", 5))
+	require.NotEmpty(t, record)
+	require.NoError(t, adopt("ETH", 5))
+	require.Empty(t, record, "it is the nonce already, and nothing was recorded")
 	require.Error(t, adopt("ETH", 4))
 	require.ErrorIs(t, adopt("BTC", 1), chain.ErrCurrency)
 	kept, err := h.app.Operate.List(t.Context(), "ETH", 10, 0)

@@ -1,12 +1,15 @@
 package cryptopay_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -72,6 +75,36 @@ func TestPolicy_HookThatHangsOrPanicsHoldsUpNoOther(t *testing.T) {
 			h.Verify()
 		})
 	}
+}
+
+// A hook that never ends, whatever its context says, is called once for its payout. The log says so while
+// it hangs, and the answer counts should it come after all.
+func TestPolicy_HookThatNeverEndsIsCalledOnce(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int64
+	back := make(chan struct{})
+	said := new(bytes.Buffer)
+	h := cryptopaytest.Open(t, cryptopaytest.Options{Configure: func(cfg *cryptopay.Config) {
+		cfg.Log = slog.New(slog.NewTextHandler(said, nil))
+		cfg.Withdrawals.Policy = func(context.Context, withdrawal.Withdrawal) (withdrawal.Verdict, string, error) {
+			calls.Add(1)
+			<-back
+			return withdrawal.Refuse, "at last", nil
+		}
+	}})
+	h.Customer.Pays(h.Payment("3000", "USDTERC20"))
+	w := payout(t, h, "bad")
+	for range 70 {
+		_ = h.App.Step(t.Context()) // it says that the hook did not answer
+		h.Clock.Advance(30 * time.Second)
+	}
+	require.EqualValues(t, 1, calls.Load())
+	require.Equal(t, 3, strings.Count(said.String(), "msg=policy_hangs tenant="+h.ID+" withdrawal="+w.ID), said)
+	close(back)
+	h.Settle()
+	require.Equal(t, []any{withdrawal.Failed, "at last"}, []any{h.WithdrawalNow(w.ID).Status, h.WithdrawalNow(w.ID).Reason})
+	require.EqualValues(t, 1, calls.Load())
+	h.Verify()
 }
 
 // The hook is asked once for each try, and about a payout that it has asked a person about again

@@ -125,7 +125,7 @@ func (a *App) proposeRefill(ctx context.Context, tenant, currency string, lack l
 	}
 	var p refill.Proposal
 	if err == nil {
-		p, err = a.propose(ctx, tenant, currency, lack, "cold policy", false, nil)
+		p, err = a.propose(ctx, tenant, currency, lack, true, "cold policy", false, nil)
 	}
 	said := []slog.Attr{slog.String("tenant", tenant), slog.String("currency", currency)}
 	busy := (*refill.StateError)(nil)
@@ -173,7 +173,7 @@ func (a *App) sending(ctx context.Context, tenant, currency string) (bool, error
 	return len(rows) > 0, err
 }
 
-func (a *App) propose(ctx context.Context, tenant, currency string, amount ledger.Amount, who string, dry bool, by *outgoing.Recorded) (refill.Proposal, error) {
+func (a *App) propose(ctx context.Context, tenant, currency string, amount ledger.Amount, less bool, who string, dry bool, by *outgoing.Recorded) (refill.Proposal, error) {
 	c, err := a.cfg.Registry.Currency(currency)
 	if err != nil {
 		return refill.Proposal{}, err
@@ -193,7 +193,7 @@ func (a *App) propose(ctx context.Context, tenant, currency string, amount ledge
 	if err != nil {
 		return refill.Proposal{}, err
 	}
-	return a.refills.Propose(ctx, tenant, currency, amount, who, dry, by)
+	return a.refills.Propose(ctx, tenant, currency, amount, less, who, dry, by)
 }
 
 // ProposeRefill makes the transaction that brings an amount, in units of a currency, from the tenant's
@@ -212,7 +212,7 @@ func (o *Operate) ProposeRefill(ctx context.Context, tenant, currency string, am
 		return refill.Proposal{}, "", err
 	}
 	by := o.recorded(ctx, storage.Tenant(tenant), outgoing.OpRefill, cur.Network, tenant, "", c)
-	p, err := o.a.propose(ctx, tenant, currency, amount, c.By, c.DryRun, by)
+	p, err := o.a.propose(ctx, tenant, currency, amount, false, c.By, c.DryRun, by)
 	if err != nil {
 		return p, "", err
 	}
@@ -252,8 +252,8 @@ func (o *Operate) refill(ctx context.Context, tenant, id string, c Call, do func
 	return p, o.done(ctx, by), nil
 }
 
-// Refills lists the proposals of a tenant, newest first.
-func (o *Operate) Refills(ctx context.Context, tenant string, limit, offset int) ([]refill.Proposal, error) {
+// Refills lists the proposals of a tenant, newest first, and says how many there are.
+func (o *Operate) Refills(ctx context.Context, tenant string, limit, offset int) (page []refill.Proposal, total int64, err error) {
 	return o.a.refills.List(ctx, tenant, limit, offset)
 }
 

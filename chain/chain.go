@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -242,7 +243,8 @@ type (
 		ColdAddress(descriptor string) (Address, error)
 		// ProposeCold makes a transaction that pays Intent.Amount to Intent.To from the
 		// descriptor's address, at a fee of at most Intent.MaxCost. On a network of outputs it
-		// spends some of Order.Coins, which lie there, and the rest goes back; coins that
+		// spends some of Order.Coins, which lie there, and the rest goes back, or with Intent.All
+		// as many as fit, which pay all that they are less the fee; coins that
 		// the node knows to be spent are left out. On a network of accounts it has the
 		// address's next nonce, and the address pays the fee. tx is its hash, whoever signs
 		// it; "" where the hash depends on the signature. ErrShort: the address has too little
@@ -612,6 +614,18 @@ func (e *DearError) Error() string {
 }
 
 func (e *DearError) Unwrap() error { return ErrTooDear }
+
+// UnfitError names coins that this transaction cannot spend, because of what their senders put into
+// them: the payout side spends others in their place. A client's Build returns it.
+type UnfitError struct {
+	Outpoints []string
+	Ever      bool  // no transaction of ours can
+	Err       error // why
+}
+
+func (e *UnfitError) Error() string { return e.Err.Error() + ": " + strings.Join(e.Outpoints, ", ") }
+
+func (e *UnfitError) Unwrap() error { return e.Err }
 
 // LimitedError is a node that was asked too often. It is chain.ErrNode.
 type LimitedError struct {

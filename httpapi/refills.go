@@ -45,6 +45,7 @@ type refillView struct {
 
 type refillList struct {
 	Refills []refillView `json:"refills"`
+	Total   int64        `json:"total" about:"How many there are."`
 	Limit   int          `json:"limit"`
 	Offset  int          `json:"offset"`
 }
@@ -83,10 +84,11 @@ func (h *Handler) listRefills(ctx context.Context, _ *Call, in refillsInput) (re
 	if _, err := h.app.Wallets.Tenant(ctx, in.Tenant); err != nil {
 		return out, err
 	}
-	all, err := h.app.Operate.Refills(ctx, in.Tenant, in.Limit, in.Offset)
+	all, total, err := h.app.Operate.Refills(ctx, in.Tenant, in.Limit, in.Offset)
 	if err != nil {
 		return out, err
 	}
+	out.Total = total
 	for i := range all {
 		v, err := h.viewRefill(&all[i], false)
 		if err != nil {

@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"context"
+	"encoding/json"
 	"math/big"
 	"net/http"
 	"slices"
@@ -187,6 +188,9 @@ func TestRefillsOverREST(t *testing.T) {
 	listed := list(t, ask(http.StatusOK, "GET", at+of, nil), "refills")
 	require.Len(t, listed, 1)
 	require.Nil(t, listed[0]["payload"])
+	behind := ask(http.StatusOK, "GET", at+of+"&offset=1", nil)
+	require.Empty(t, list(t, behind, "refills"))
+	require.Equal(t, json.Number("1"), behind.Body["total"])
 	one := at + "refill-ETH-1/"
 	got := ask(http.StatusOK, "GET", one+of, nil).Body
 	require.Equal(t, effect, got)

@@ -22,7 +22,8 @@ func (c commands) refills() *cli.Command {
 			do: func(ctx context.Context, s *session) error {
 				return s.each(ctx, func(tenant string) (out records, err error) {
 					all, err := pages(func(limit, offset int) ([]refill.Proposal, error) {
-						return s.App.Operate.Refills(ctx, tenant, limit, offset)
+						page, _, err := s.App.Operate.Refills(ctx, tenant, limit, offset)
+						return page, err
 					})
 					for i := range all {
 						r, failed := s.proposal(&all[i])

@@ -184,7 +184,8 @@ type Config struct {
 	// withdrawal and did not, as coins were short, Refuse alone counts. An error or a panic has it
 	// wait, and so does a call that does not end in 3 seconds, or 0.1 seconds for a minute after one
 	// did not: Policy is asked again, or its late answer is taken. Calls may run at the same time;
-	// their context ends after 30 seconds. A reason is cut at 1,000 characters. Defaults to Allow.
+	// their context ends after 30 seconds. One that goes on all the same is logged as policy_hangs, and
+	// is the only one of its withdrawal until the process ends. A reason is cut at 1,000 characters. Defaults to Allow.
 	Policy func(ctx context.Context, w Withdrawal) (Verdict, string, error)
 	// Ceilings bounds amounts. Defaults to no bounds.
 	Ceilings func(ctx context.Context, tenant, currency string) (Ceiling, error)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -16,9 +17,9 @@ const (
 	// when the withdrawal is due again. While some hang, the others are waited for less.
 	hookWait, hookWaitLess = 3 * time.Second, 100 * time.Millisecond
 	hookLess               = time.Minute
-	// hookFor is the deadline of the context that Config.Policy gets. A call that does not end
-	// at hookGivenUp is not waited for any more: the next try calls again.
-	hookFor, hookGivenUp = 30 * time.Second, 10 * time.Minute
+	// hookFor is the deadline of the context that Config.Policy gets. A call that goes on all the
+	// same is logged each hookHangs. No other is made of its withdrawal, which would hang, too.
+	hookFor, hookHangs = 30 * time.Second, 10 * time.Minute
 	// hookKeeps is for how long beyond RetryDelay an answer counts that came too late for its
 	// try.
 	hookKeeps = time.Minute
@@ -40,6 +41,7 @@ type hookAnswer struct {
 // its answer: whoever loses a race of commits does not ask again.
 type hookCall struct {
 	began time.Time
+	said  time.Time // when it was logged last that it hangs, or began
 	done  chan struct{}
 	hookAnswer
 }
@@ -90,8 +92,16 @@ func (s *Service) askPolicy(ctx context.Context, w *Withdrawal) (Verdict, string
 	}
 	if ctx.Err() == nil {
 		s.hooks.mu.Lock()
-		s.hooks.less = s.now().Add(hookLess)
+		now := s.now()
+		s.hooks.less = now.Add(hookLess)
+		hangs := now.Sub(q.said) >= hookHangs
+		if hangs {
+			q.said = now
+		}
 		s.hooks.mu.Unlock()
+		if hangs {
+			s.c.Log.LogAttrs(ctx, slog.LevelError, "policy_hangs", slog.String("tenant", w.Tenant), slog.String("withdrawal", w.ID), slog.Time("since", q.began))
+		}
 	}
 	return AskReview, "", errHookSilent
 }
@@ -117,7 +127,7 @@ func (s *Service) beginPolicy(ctx context.Context, w *Withdrawal) (q *hookCall, 
 			}
 		}
 	}
-	q = &hookCall{began: now, done: make(chan struct{})}
+	q = &hookCall{began: now, said: now, done: make(chan struct{})}
 	hs.of[key] = q
 	asked := *w
 	ctx = context.WithoutCancel(storage.Apart(ctx))
@@ -131,10 +141,7 @@ func (s *Service) beginPolicy(ctx context.Context, w *Withdrawal) (q *hookCall, 
 
 // counts reports whether a call need not be made again: it runs, or has an answer of late.
 func (q *hookCall) counts(now time.Time, keeps time.Duration) bool {
-	if !q.ended() {
-		return now.Sub(q.began) < hookGivenUp
-	}
-	return q.err == nil && now.Sub(q.at) <= keeps
+	return !q.ended() || q.err == nil && now.Sub(q.at) <= keeps
 }
 
 func (s *Service) callPolicy(ctx context.Context, w Withdrawal) (a hookAnswer) {

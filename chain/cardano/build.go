@@ -49,7 +49,7 @@ func (c *Client) Build(ctx context.Context, o chain.Order) (chain.Unsigned, erro
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
-	tokens, err := c.check(ctx, &o, d)
+	tokens, of, err := c.check(ctx, &o, d)
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
@@ -63,13 +63,8 @@ func (c *Client) Build(ctx context.Context, o chain.Order) (chain.Unsigned, erro
 	} else {
 		err = d.payAmounts(p, sum, back, tokens)
 	}
-	if err != nil {
+	if err = crowded(err, tokens, of); err != nil {
 		return chain.Unsigned{}, err
-	}
-	if len(tokens) > 0 {
-		if raw, err := writing.Marshal(tokens); err != nil || len(raw) > maxValue-10 {
-			return chain.Unsigned{}, rejected("its coins hold more different tokens than one output can")
-		}
 	}
 	payload, err := d.encode(c.o.Network)
 	if err != nil {
@@ -153,36 +148,75 @@ func (c *Client) inputs(o *chain.Order, d *draft) (int64, error) {
 	return int64(sum), nil
 }
 
-// check holds the coins against the chain, and returns the tokens that they hold.
-func (c *Client) check(ctx context.Context, o *chain.Order, d *draft) (assets, error) {
+// holding is a coin with tokens, and how many bytes those take.
+type holding struct {
+	outpoint string
+	bytes    int
+}
+
+// crowded names the coins that hold half of the tokens, or more, where these stop a transaction.
+// Else it returns err.
+func crowded(err error, tokens assets, of []holding) error {
+	if len(of) == 0 {
+		return err
+	}
+	raw, e := writing.Marshal(tokens)
+	switch {
+	case errors.Is(err, errLong), e != nil, len(raw) > maxValue-10:
+		err = rejected("its coins hold more different tokens than one transaction can move")
+	case !errors.Is(err, errDearTokens):
+		return err
+	}
+	all := 0
+	for _, h := range of {
+		all += h.bytes
+	}
+	slices.SortStableFunc(of, func(a, b holding) int { return b.bytes - a.bytes })
+	u := &chain.UnfitError{Err: err}
+	for some := 0; 2*some < all; some += of[len(u.Outpoints)-1].bytes {
+		u.Outpoints = append(u.Outpoints, of[len(u.Outpoints)].outpoint)
+	}
+	return u
+}
+
+// check holds the coins against the chain, and returns the tokens that they hold, and which do.
+func (c *Client) check(ctx context.Context, o *chain.Order, d *draft) (assets, []holding, error) {
 	list := make([]outpoint, len(d.from))
 	for i, s := range d.from {
 		list[i] = s.at
 	}
 	found, err := c.node.unspent(ctx, list)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	amounts := map[string]ledger.Amount{}
 	for _, coin := range o.Coins {
 		amounts[coin.Outpoint] = coin.Amount
 	}
+	var of []holding
+	var scripts []string
 	tokens := assets{}
 	for i, s := range d.from {
 		got := found[i]
 		switch {
 		case got == nil: // another attempt may have spent it, or a fork undone it
-			return nil, fmt.Errorf("%w: coin %s is not unspent at its head", chain.ErrNode, s.at)
+			return nil, nil, fmt.Errorf("%w: coin %s is not unspent at its head", chain.ErrNode, s.at)
 		case !bytes.Equal(got.address, s.address) || got.coin != uint64(amounts[s.at.String()]): //nolint:gosec // positive
-			return nil, rejected("coin %s is another on the chain: %d lovelace", s.at, got.coin)
+			return nil, nil, rejected("coin %s is another on the chain: %d lovelace", s.at, got.coin)
 		case got.script:
-			return nil, rejected("coin %s holds a script, which costs more than can be told to spend", s.at)
+			scripts = append(scripts, s.at.String())
 		}
 		if err := tokens.add(got.tokens); err != nil {
-			return nil, rejected("its coins hold %v", err)
+			return nil, nil, &chain.UnfitError{Outpoints: []string{s.at.String()}, Err: rejected("its coins hold %v", err)}
+		}
+		if raw, err := writing.Marshal(got.tokens); err == nil && len(got.tokens) > 0 {
+			of = append(of, holding{s.at.String(), len(raw)})
 		}
 	}
-	return tokens, nil
+	if len(scripts) > 0 {
+		return nil, nil, &chain.UnfitError{Outpoints: scripts, Ever: true, Err: rejected("its coins hold scripts, which cost more than can be told to spend")}
+	}
+	return tokens, of, nil
 }
 
 // payAmounts settles change and fee of a transaction that pays amounts.
@@ -226,7 +260,7 @@ func (d *draft) payAmounts(p params, sum int64, back []byte, tokens assets) erro
 	case !errors.Is(err, errSmall):
 		return err
 	case len(tokens) > 0:
-		return fmt.Errorf("%w: what is left of its coins is too little ada for the tokens that they hold", chain.ErrShort)
+		return errDearTokens
 	}
 	d.pays = d.pays[:at]
 	d.fee = uint64(sum - need) //nolint:gosec // at least bare
@@ -266,11 +300,16 @@ func (d *draft) payAll(p params, sum int64, back []byte, tokens assets, ours boo
 		return nil
 	case errors.Is(err, errSmall) && rest <= 0:
 		return fmt.Errorf("%w: its coins do not pay the fee", chain.ErrShort)
+	case errors.Is(err, errSmall) && len(tokens) > 0:
+		return errDearTokens
 	case errors.Is(err, errSmall):
 		return rejected("%d lovelace are below the %d that an output must hold", rest, least)
 	}
 	return err
 }
+
+// errDearTokens: other coins, or more of them, can be spent.
+var errDearTokens = fmt.Errorf("%w: what is left of its coins is too little ada for the tokens that they hold", chain.ErrShort)
 
 // errSmall: an output would hold too little.
 var errSmall = errors.New("cardano: too little for an output")
@@ -284,7 +323,7 @@ func (p params) settle(d *draft, apply func(fee int64) bool) (int64, error) {
 		fits := apply(fee)
 		cost, err := p.fee(d)
 		if err != nil {
-			return 0, rejected("%v", err)
+			return 0, fmt.Errorf("%w: %w", chain.ErrRejected, err)
 		}
 		if cost <= fee {
 			if !fits {

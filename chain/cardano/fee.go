@@ -39,6 +39,9 @@ func (p params) sane() bool {
 	return p.PerByte > 0 && p.MaxSize > 0 && p.PerOutput > 0
 }
 
+// errLong says that a transaction has too many bytes.
+var errLong = errors.New("cardano: the transaction is too long")
+
 var errParams = errors.New("cardano: protocol parameters are missing or absurd")
 
 // Fee is what the network asks for a transaction of so many bytes:
@@ -48,7 +51,7 @@ func (p params) Fee(size int64) (int64, error) {
 	case !p.sane():
 		return 0, errParams
 	case size <= 0 || size > p.MaxSize:
-		return 0, fmt.Errorf("cardano: a transaction of %d bytes: at most %d are allowed", size, p.MaxSize)
+		return 0, fmt.Errorf("%w: %d bytes, at most %d are allowed", errLong, size, p.MaxSize)
 	}
 	hi, lo := bits.Mul64(uint64(p.PerByte), uint64(size)) //nolint:gosec // both positive
 	if hi != 0 || lo > maxLovelace {

@@ -120,7 +120,7 @@ func TestQuoteIsWhatItCosts(t *testing.T) {
 			bound := w.attempts("a")[0].MaxCost
 			var merged ledger.Amount
 			for _, r := range w.rows(outgoing.Attempts.Table) {
-				if v := outgoing.Attempts.Value(r); outgoing.IsMerge(v.Intent) {
+				if v := outgoing.Attempts.Value(r); outgoing.ParseID(v.Intent).Kind == outgoing.OrderMerge {
 					merged += v.MaxCost
 				}
 			}

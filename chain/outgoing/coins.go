@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -22,6 +23,7 @@ func (n *Sender) drawCoins(ctx context.Context, j *claimedIntent, d *candidate, 
 	if err != nil {
 		return err
 	}
+	free = d.without(free)
 	if d.change.Address == "" {
 		if d.change, err = n.ChangeAddress(ctx, d.intent.Tenant); err != nil {
 			return fmt.Errorf("%w: no change address: %w", chain.ErrNode, err)
@@ -69,6 +71,9 @@ func (n *Sender) take(j *claimedIntent, coins []coin, s *transition) error {
 // lacks tells why the coins of one transaction are too few for a candidate: coins are being
 // merged, they have to be, or there are none.
 func (n *Sender) lacks(ctx context.Context, d *candidate, free []coin, cause error) error {
+	if u := (*chain.UnfitError)(nil); errors.As(cause, &u) {
+		return cause
+	}
 	if !errors.Is(cause, chain.ErrShort) || d.intent.Purpose != chain.ForWithdrawal || len(d.members) > 0 {
 		return n.lacksFee(d, free, cause)
 	}
@@ -122,7 +127,43 @@ func (n *Sender) lacksFee(d *candidate, free []coin, err error) error {
 // freeCoins reads what may be spent, largest first, then by outpoint: the same
 // choice for the same coins everywhere.
 func (n *Sender) freeCoins(ctx context.Context, in *chain.Intent) ([]coin, error) {
-	return coinsIn(n.Store.Find(ctx, n.freeQuery(in)))
+	rows, err := n.Store.Find(ctx, n.freeQuery(in))
+	return n.fit(rows), err
+}
+
+// fit are the coins of rows that are not left out for good.
+func (n *Sender) fit(rows []storage.Row) []coin {
+	coins, _ := coinsIn(rows, nil)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.DeleteFunc(coins, func(c coin) bool { return n.unfit[c.outpoint] })
+}
+
+// without are those of the coins that are not left out of a candidate.
+func (d *candidate) without(coins []coin) []coin {
+	return slices.DeleteFunc(coins, func(c coin) bool { return d.left[c.outpoint] })
+}
+
+// leaveOut leaves out of a candidate the coins that an error names, and reports whether some were not
+// yet. A process asks once about those that can never be spent.
+func (n *Sender) leaveOut(ctx context.Context, d *candidate, err error) (some bool) {
+	var u *chain.UnfitError
+	if ctx.Err() != nil || !errors.As(err, &u) {
+		return false
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, c := range u.Outpoints {
+		if d.left == nil {
+			d.left = map[string]bool{}
+		}
+		some = some || !d.left[c]
+		if d.left[c] = true; u.Ever && !n.unfit[c] {
+			n.unfit[c] = true
+			n.Log.Warn("coin_left_out", slog.String("coin", c), slog.String("cause", u.Err.Error()))
+		}
+	}
+	return some
 }
 
 func (n *Sender) freeQuery(in *chain.Intent) storage.Query {

@@ -20,16 +20,6 @@ import (
 // helped. Its coin is not there yet: it becomes one like others when the parent has
 // landed, and never was one where something else lands in the parent's place.
 
-// CPFPIntentID is the id of the intent that helps another.
-func CPFPIntentID(intent string) string { return childPrefix + intent }
-
-const childPrefix = "child/"
-
-// IsCPFP reports whether an id is one of ChildOf.
-func IsCPFP(intent string) bool { return strings.HasPrefix(intent, childPrefix) }
-
-func (j *claimedIntent) child() bool { return j.v.Purpose == chain.ForCancel && IsCPFP(j.id) }
-
 // keptAttempt is the attempt that nodes keep though a dearer one was sent more than once in
 // its place, nil where there is none.
 func (p *attemptSummary) keptAttempt() *attempt {
@@ -64,7 +54,7 @@ func (n *Sender) bumpByCPFP(ctx context.Context, j *claimedIntent, p *attemptSum
 	if at < 0 {
 		return false, nil
 	}
-	id := CPFPIntentID(j.id)
+	id := ID{Kind: OrderChild, For: j.id}.String()
 	v, stored, born, err := Intents.One(ctx, n.Store, n.part, id)
 	if err != nil {
 		return false, err

@@ -44,7 +44,7 @@ func (w *world) until(what string, holds func() bool) {
 }
 
 func (w *world) child() outgoing.View {
-	v, _, err := w.Net.Get(w.ctx, outgoing.CPFPIntentID("a"))
+	v, _, err := w.Net.Get(w.ctx, outgoing.ID{Kind: outgoing.OrderChild, For: "a"}.String())
 	require.NoError(w.t, err)
 	return v
 }
@@ -52,7 +52,7 @@ func (w *world) child() outgoing.View {
 // childless demands that nobody ever helped an intent.
 func (w *world) childless(id string) {
 	w.t.Helper()
-	_, born, err := w.Net.Get(w.ctx, outgoing.CPFPIntentID(id))
+	_, born, err := w.Net.Get(w.ctx, outgoing.ID{Kind: outgoing.OrderChild, For: id}.String())
 	require.NoError(w.t, err)
 	require.False(w.t, born)
 }
@@ -178,7 +178,7 @@ func TestW03_ChildThatIsNotNeeded(t *testing.T) {
 			w.each(in)
 			require.Equal(t, c.want, w.child().State)
 			if c.want == outgoing.Failed {
-				require.Equal(t, outgoing.Failed, w.last(outgoing.CPFPIntentID("a")).State)
+				require.Equal(t, outgoing.Failed, w.last(outgoing.ID{Kind: outgoing.OrderChild, For: "a"}.String()).State)
 				for _, a := range w.child().Attempts {
 					require.Equal(t, outgoing.Dead, a.Fate)
 				}
@@ -234,7 +234,7 @@ func TestW17_ChildNobodySawIsCalledOff(t *testing.T) {
 	var halted bool
 	w, in := stuckOnNodes(t, func(c *outgoing.Config) {
 		c.Halted = func(_ context.Context, in chain.Intent) (string, error) {
-			if halted && outgoing.IsCPFP(in.ID) {
+			if halted && (outgoing.ParseID(in.ID).Kind == outgoing.OrderChild) {
 				return "by hand", nil
 			}
 			return "", nil
@@ -243,7 +243,7 @@ func TestW17_ChildNobodySawIsCalledOff(t *testing.T) {
 	halted = true
 	w.childIs(outgoing.Waiting)
 	require.Equal(t, outgoing.ReasonHalted, w.child().Reason)
-	cancelled, err := w.Net.Cancel(w.ctx, outgoing.CPFPIntentID("a"))
+	cancelled, err := w.Net.Cancel(w.ctx, outgoing.ID{Kind: outgoing.OrderChild, For: "a"}.String())
 	require.NoError(t, err)
 	require.False(t, cancelled, "it is nobody's to cancel")
 	w.chain.SetFeeLevel(0)
@@ -399,7 +399,7 @@ func TestW14_ChildThatHasBecomeTooDear(t *testing.T) {
 			s := firstSeen
 			s.change = func(c *outgoing.Config) {
 				c.Halted = func(_ context.Context, in chain.Intent) (string, error) {
-					return map[bool]string{true: "by hand"}[halted && outgoing.IsCPFP(in.ID)], nil
+					return map[bool]string{true: "by hand"}[halted && (outgoing.ParseID(in.ID).Kind == outgoing.OrderChild)], nil
 				}
 			}
 			w := funded(t, s)
@@ -556,7 +556,7 @@ func TestW03_DearerChildOfALandedParent(t *testing.T) {
 	w.chain.SetFeeLevel(2000)
 	w.run(40)
 	w.each(in)
-	require.Less(t, w.last(outgoing.CPFPIntentID("a")).Cost, ledger.Amount(2000*141+1000))
+	require.Less(t, w.last(outgoing.ID{Kind: outgoing.OrderChild, For: "a"}.String()).Cost, ledger.Amount(2000*141+1000))
 	require.Equal(t, outgoing.Final, w.child().State)
 }
 
@@ -574,7 +574,7 @@ func TestHaltWhileAChildIsPlannedIsSeen(t *testing.T) {
 	w.set.change = func(c *outgoing.Config) {
 		change(c)
 		c.Client = cancelBuild{w.client, func() {
-			if _, born, _ := w.Net.Get(w.ctx, outgoing.CPFPIntentID("a")); born && version == 0 {
+			if _, born, _ := w.Net.Get(w.ctx, outgoing.ID{Kind: outgoing.OrderChild, For: "a"}.String()); born && version == 0 {
 				require.NoError(t, storage.CommitOne(w.ctx, w.store, storage.Change{
 					ID: "halt", Partition: storage.Network("BTC"), Put: []storage.Row{halts.Row("halts", 0, time.Time{}, outgoing.NonceRow{})},
 				}))
@@ -601,7 +601,7 @@ func TestFT05_HaltWhileAChildIsSigned(t *testing.T) {
 	halted := false
 	w.set.change = func(c *outgoing.Config) {
 		c.Signer = cancelDuring{w.signer, func() {
-			if _, born, _ := w.Net.Get(w.ctx, outgoing.CPFPIntentID("a")); born && !halted {
+			if _, born, _ := w.Net.Get(w.ctx, outgoing.ID{Kind: outgoing.OrderChild, For: "a"}.String()); born && !halted {
 				halted = true
 				w.halt(outgoing.Scope{})
 			}
@@ -627,7 +627,7 @@ func TestChildOfALongID(t *testing.T) {
 	require.NoError(t, w.step())
 	w.stick()
 	w.run(60)
-	require.Equal(t, outgoing.Final, w.state(outgoing.CPFPIntentID(in.ID)))
+	require.Equal(t, outgoing.Final, w.state(outgoing.ID{Kind: outgoing.OrderChild, For: in.ID}.String()))
 	w.each(in)
 }
 
@@ -639,7 +639,7 @@ func TestW03_ChildHasNone(t *testing.T) {
 	w.chain.SetFeeLevel(2000)
 	w.run(60)
 	require.Greater(t, len(w.child().Attempts), 1)
-	w.childless(outgoing.CPFPIntentID("a"))
+	w.childless(outgoing.ID{Kind: outgoing.OrderChild, For: "a"}.String())
 	w.chain.SetFeeLevel(0)
 	w.run(20)
 	w.each(in)
@@ -661,6 +661,6 @@ func TestW03_ChildIsRaisedToo(t *testing.T) {
 func TestIntentsOfAHostAreNoChildren(t *testing.T) {
 	t.Parallel()
 	w := funded(t, firstSeen)
-	in := w.intent(outgoing.CPFPIntentID("x"), coin)
+	in := w.intent(outgoing.ID{Kind: outgoing.OrderChild, For: "x"}.String(), coin)
 	require.ErrorIs(t, w.Net.Submit(w.ctx, in), outgoing.ErrIntent)
 }

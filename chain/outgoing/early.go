@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
-	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/ledger"
@@ -80,19 +78,8 @@ func (n *Sender) mergingOf(tenant string) Merging {
 }
 
 const (
-	earlyPrefix = "early/"
-	earlyLeast  = 8 // coins that an early merge is worth its while for
+	earlyLeast = 8 // coins that an early merge is worth its while for
 )
-
-// earlyFor stands in a merge's id in the place of a payout.
-func earlyFor(tenant string, at time.Time) string {
-	return earlyPrefix + tenant + "/" + at.UTC().Format(time.DateOnly)
-}
-
-// IsEarly reports whether an id is of a merge that no payout needs.
-func IsEarly(intent string) bool { return strings.HasPrefix(PayoutOf(intent), earlyPrefix) }
-
-func (j *claimedIntent) early() bool { return j.merge() && IsEarly(j.id) }
 
 // Early is an early merge as it would be now. Amounts are units of the gas currency.
 type Early struct {
@@ -101,6 +88,7 @@ type Early struct {
 	Cost  ledger.Amount // about
 	Why   string        // none is made now; "" = one is
 	Order string        // the id of the merge, where one was made
+	Later bool          // none is made as many orders of the network are to be begun first
 	free  []coin
 }
 
@@ -123,12 +111,16 @@ func (n *Sender) MergeEarly(ctx context.Context, tenant string, average ledger.A
 		if out, in, guards, err = n.decideEarly(ctx, tenant, average); err != nil || out.Why != "" || dry {
 			return storage.Change{}, err
 		}
+		change, err := n.ChangeAddress(ctx, tenant)
+		if err != nil {
+			return storage.Change{}, err
+		}
 		now := n.Now()
 		count, _, err := n.had(ctx, earlyFor(tenant, now))
 		if err != nil {
 			return storage.Change{}, err
 		}
-		in.ID = mergeOf(earlyFor(tenant, now), count+1)
+		in.ID, in.To = ID{OrderMerge, earlyFor(tenant, now), count + 1}.String(), change.Address
 		out.Order = in.ID
 		// A coin is written as it is: of two processes one meets a conflict, also at midnight.
 		c := storage.Change{ID: changeID("early", in.ID), Partition: n.part, Require: guards, Put: []storage.Row{
@@ -152,7 +144,7 @@ func (n *Sender) Typical(ctx context.Context) (ledger.Amount, error) {
 func (n *Sender) decideEarly(ctx context.Context, tenant string, average ledger.Amount) (out Early, in chain.Intent, guards []storage.Guard, err error) {
 	m := n.mergingOf(tenant)
 	in = n.mergeFor(&chain.Intent{Tenant: tenant, Network: n.info.Code}, "")
-	in.ID = mergeOf(earlyFor(tenant, n.Now()), 0)
+	in.ID = ID{OrderMerge, earlyFor(tenant, n.Now()), 0}.String()
 	switch {
 	case m.Off:
 		return out.not("Config.Merging is off"), in, nil, nil
@@ -178,12 +170,7 @@ func (n *Sender) decideEarly(ctx context.Context, tenant string, average ledger.
 	if why, err := n.earlyTaken(ctx, tenant, ""); err != nil || why != "" {
 		return out.not("%s", why), in, nil, err
 	}
-	change, err := n.ChangeAddress(ctx, tenant)
-	if err != nil {
-		return out.not("no change address: %v", err), in, nil, nil
-	}
-	in.To = change.Address
-	if out, err = n.earlyCoins(ctx, m, in, fee); err != nil || out.Why != "" {
+	if out, err = n.earlyCoins(ctx, m, &candidate{intent: in, fee: fee}); err != nil || out.Why != "" {
 		return out, in, nil, err
 	}
 	most, err := max(out.Cost, fee.Max).MulDiv(roomNum, roomDen, ledger.Up)
@@ -194,7 +181,22 @@ func (n *Sender) decideEarly(ctx context.Context, tenant string, average ledger.
 	if in.MaxCost = min(most, bound); err == nil && in.MaxCost < fee.Max {
 		return out.not("it costs %d of at most %d", fee.Max, bound), in, nil, nil
 	}
+	if err == nil && out.Why == "" {
+		out.Later, err = n.busy(ctx)
+	}
+	if out.Later {
+		return out.not("%d orders or more of its network are to be begun first", n.Batch), in, nil, err
+	}
 	return out, in, guards, err
+}
+
+// busy reports whether as many orders are to be begun as one Step claims: a merge that many
+// tenants want when fees fall would have payouts wait behind it.
+func (n *Sender) busy(ctx context.Context) (bool, error) {
+	rows, err := n.Store.Find(ctx, storage.Query{Table: Intents.Table, Partition: n.part, Limit: n.Batch, IDs: true, Where: []storage.Cond{
+		{Column: "state", Op: storage.Eq, Value: Queued},
+	}})
+	return len(rows) == n.Batch, err
 }
 
 // earlyTaken says why no early merge but one may be under way: a merge is, or a payout of the
@@ -210,7 +212,7 @@ func (n *Sender) earlyTaken(ctx context.Context, tenant, but string) (why string
 	for _, r := range rows {
 		v := Intents.Value(r)
 		switch {
-		case r.ID != but && IsMerge(r.ID) && v.State != Executed:
+		case r.ID != but && ParseID(r.ID).Kind == OrderMerge && v.State != Executed:
 			return "the merge " + r.ID + " is under way", err
 		case v.Purpose == chain.ForWithdrawal && v.idle():
 			return "the payout " + r.ID + " waits", err
@@ -220,20 +222,26 @@ func (n *Sender) earlyTaken(ctx context.Context, tenant, but string) (why string
 }
 
 // earlyCoins chooses the smallest free coins that are worth merging at this fee.
-func (n *Sender) earlyCoins(ctx context.Context, m Merging, in chain.Intent, fee chain.Fee) (out Early, err error) {
+func (n *Sender) earlyCoins(ctx context.Context, m Merging, d *candidate) (out Early, err error) {
+	in := d.intent
 	free, err := n.freeCoins(ctx, &in)
 	if err != nil {
 		return out, err
 	}
-	if len(free) < m.Least {
+	free = d.without(free)
+	if len(free) < max(m.Least, 1) {
 		return out.not("%d of %d coins are there", len(free), m.Least), nil
 	}
-	o := chain.Order{Intent: in, Fee: fee, Change: in.To, Attempt: 1}
-	o.Intent.MaxCost = 0 // it may be of more coins than are merged
+	o := chain.Order{Intent: in, Fee: d.fee, Attempt: 1}
+	o.Intent.To, o.Change = free[0].Address, free[0].Address // of the form of all of ours
+	o.Intent.MaxCost = 0                                     // it may be of more coins than are merged
 	for i := range min(m.Most, len(free)) {
 		o.Coins = append(o.Coins, free[i].input())
 	}
 	u, err := n.Client.Build(ctx, o)
+	if n.leaveOut(ctx, d, err) {
+		return n.earlyCoins(ctx, m, d) // of the others
+	}
 	if err != nil {
 		return out.not("%v", err), nil //nolint:nilerr // the same again later
 	}
@@ -248,10 +256,11 @@ func (n *Sender) earlyCoins(ctx context.Context, m Merging, in chain.Intent, fee
 	q := n.freeQuery(&in)
 	q.Where = append(q.Where, storage.Cond{Column: "amount", Op: storage.Ge, Value: least})
 	q.Order, q.Limit = []storage.Order{{Column: "amount"}}, m.Most
-	small, err := coinsIn(n.Store.Find(ctx, q))
+	rows, err := n.Store.Find(ctx, q)
 	if err != nil {
 		return out, err
 	}
+	small := d.without(n.fit(rows))
 	demand := ledger.Amount(0)
 	if n.Demand != nil {
 		if demand, err = n.Demand(storage.Apart(ctx), in.Tenant); err != nil {
@@ -320,7 +329,8 @@ func keeps(free []coin, portion uint64, demand ledger.Amount, most int, small []
 // they may be fewer than when it was decided on.
 func (n *Sender) drawEarly(ctx context.Context, j *claimedIntent, d *candidate, s *transition) error {
 	m := n.mergingOf(j.v.Tenant)
-	e, err := n.earlyCoins(ctx, m, d.intent, d.fee)
+	m.Least = 0 // whether to merge was decided, maybe by a process that is configured in another way
+	e, err := n.earlyCoins(ctx, m, d)
 	if err != nil {
 		return err
 	}
@@ -409,7 +419,7 @@ func (n *Sender) earlyUnderWay(ctx context.Context, tenant string) (bool, error)
 		return false, err
 	}
 	for _, r := range rows {
-		if v := Intents.Value(r); IsEarly(r.ID) && !v.idle() && !spendable[mergedCoin(v.Tx)] {
+		if v := Intents.Value(r); ParseID(r.ID).Early() && !v.idle() && !spendable[mergedCoin(v.Tx)] {
 			return true, nil
 		}
 	}

@@ -137,7 +137,7 @@ func (n *Sender) intact(ctx context.Context, j *claimedIntent, p *plan) error {
 		return wrong("a payload that cannot be read")
 	}
 	own := j.intent()
-	if p.Intent.Purpose == chain.ForCancel && !IsHelp(j.id) {
+	if p.Intent.Purpose == chain.ForCancel && !helps(j.id) {
 		own = n.filling(j, p.Change)
 	}
 	d := candidate{intent: p.Intent, nonce: p.Nonce, coins: p.Coins, change: p.Change}

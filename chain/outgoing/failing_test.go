@@ -148,7 +148,7 @@ func TestL02_QuestionAboutAChildFailsOnce(t *testing.T) {
 		w.chain.SetFirstSeen(false)
 		f.Calls, f.FailAt = 0, n
 		settled := func(id string) bool { return w.last(id).State == outgoing.Final }
-		for rounds := 0; rounds < 60 && (!settled("a") || !settled(outgoing.CPFPIntentID("a"))); rounds++ {
+		for rounds := 0; rounds < 60 && (!settled("a") || !settled(outgoing.ID{Kind: outgoing.OrderChild, For: "a"}.String())); rounds++ {
 			if err := w.step(); err != nil {
 				require.ErrorIs(t, err, failing.ErrGone, "question %d", n)
 				told = true

@@ -200,7 +200,7 @@ func (n *Sender) change(ctx context.Context, won *attempt, s *transition) error 
 			c := coinOf(row)
 			c.arrive(s)
 			continue
-		case known && v.State == CoinGone && IsMerge(won.v.Intent):
+		case known && v.State == CoinGone && ParseID(won.v.Intent).Kind == OrderMerge:
 			back, guard, err := Found(ctx, n.Store, n.part, row)
 			if err != nil {
 				return err
@@ -380,6 +380,7 @@ func (n *Sender) outbid(ctx context.Context, j *claimedIntent, d *candidate, p *
 			err = n.checkGasBudget(ctx, j, d)
 		}
 		if err != nil {
+			n.leaveOut(ctx, d, err) // others take their place the next time
 			return s, err
 		}
 		if !n.refused(d, p) {

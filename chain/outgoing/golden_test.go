@@ -385,7 +385,7 @@ var shapes = map[string]func(r *rowsOf) bool{
 	"replaced twice": func(r *rowsOf) bool { return slices.Contains(slices.Collect(maps.Values(r.open())), 3) },
 	"cancelling": func(r *rowsOf) bool {
 		return r.intent(func(id string, v *outgoing.IntentRow) bool {
-			return v.State == outgoing.Signed && v.Cancelling && !outgoing.IsHelp(id)
+			return v.State == outgoing.Signed && v.Cancelling && !outgoing.ParseID(id).Helps()
 		})
 	},
 	"told that it is executed": func(r *rowsOf) bool {
@@ -394,14 +394,18 @@ var shapes = map[string]func(r *rowsOf) bool{
 		})
 	},
 	"a child": func(r *rowsOf) bool {
-		return r.intent(func(id string, v *outgoing.IntentRow) bool { return v.State == outgoing.Signed && outgoing.IsCPFP(id) })
+		return r.intent(func(id string, v *outgoing.IntentRow) bool {
+			return v.State == outgoing.Signed && (outgoing.ParseID(id).Kind == outgoing.OrderChild)
+		})
 	},
 	"a merge that is signed": func(r *rowsOf) bool {
-		return r.intent(func(id string, v *outgoing.IntentRow) bool { return v.State == outgoing.Signed && outgoing.IsMerge(id) })
+		return r.intent(func(id string, v *outgoing.IntentRow) bool {
+			return v.State == outgoing.Signed && (outgoing.ParseID(id).Kind == outgoing.OrderMerge)
+		})
 	},
 	"a merge that is executed": func(r *rowsOf) bool {
 		return r.intent(func(id string, v *outgoing.IntentRow) bool {
-			return v.State == outgoing.Executed && outgoing.IsMerge(id)
+			return v.State == outgoing.Executed && (outgoing.ParseID(id).Kind == outgoing.OrderMerge)
 		})
 	},
 	"a nonce gap being filled": func(r *rowsOf) bool {

@@ -53,7 +53,7 @@ var Halts = storage.NewTable[HaltRow]("halts")
 // of the sweep that it pays for. What uses a nonce or coins up and pays nobody is stopped
 // only by a halt of the whole network: others wait behind it.
 func (r *HaltRow) Stops(in chain.Intent, currencies ...string) (Halt, bool) {
-	frees := in.Purpose == chain.ForCancel && !IsHelp(in.ID)
+	frees := in.Purpose == chain.ForCancel && !helps(in.ID)
 	for _, h := range r.Halts {
 		switch {
 		case frees && !h.all():
@@ -215,7 +215,7 @@ func (n *Sender) OnItsWay(ctx context.Context, s Scope) ([]OnItsWay, error) {
 			}
 			one := HaltRow{Halts: []Halt{{Scope: s}}}
 			paid := v.intent(r.ID)
-			if paid.Purpose == chain.ForCancel && !IsHelp(r.ID) && !s.all() {
+			if paid.Purpose == chain.ForCancel && !helps(r.ID) && !s.all() {
 				continue
 			}
 			if _, in := one.Stops(paid, currencies...); !in {

@@ -36,7 +36,7 @@ type Help struct {
 }
 
 func (j *claimedIntent) shown() Help {
-	return Help{State: j.v.State, Reason: j.v.Reason, Tx: j.v.Tx, MaxCost: j.v.MaxCost, Cancelling: j.v.Cancelling && !IsHelp(j.id)}
+	return Help{State: j.v.State, Reason: j.v.Reason, Tx: j.v.Tx, MaxCost: j.v.MaxCost, Cancelling: j.v.Cancelling && !helps(j.id)}
 }
 
 // SpeedUp has an intent looked at now: one that is signed is replaced by a transaction with
@@ -52,7 +52,7 @@ func (n *Sender) SpeedUp(ctx context.Context, id string, maxCost ledger.Amount, 
 		switch {
 		case j.v.State == Executed:
 			return noHelp(id, "it is in a block")
-		case j.v.Cancelling && !IsHelp(id):
+		case j.v.Cancelling && !helps(id):
 			return noHelp(id, "it is being cancelled")
 		case j.v.Reason == ReasonOccupied:
 			return noHelp(id, "nodes keep its earlier transaction and take no other")
@@ -92,7 +92,7 @@ func (n *Sender) SpeedUp(ctx context.Context, id string, maxCost ledger.Amount, 
 func (n *Sender) CancelTransaction(ctx context.Context, id string, by *Recorded) (before, after Help, err error) {
 	return n.intervene(ctx, id, by, func(j *claimedIntent) error {
 		switch {
-		case IsHelp(id):
+		case helps(id):
 			return noHelp(id, "it helps another, and ends with that one")
 		case j.v.ExecutedReported:
 			return noHelp(id, "its owner was told that it is executed: it is sent until it lands")
@@ -149,7 +149,7 @@ func (n *Sender) intervene(ctx context.Context, id string, by *Recorded, edit fu
 		due := n.Now()
 		c := storage.Change{ID: changeID("help/"+by.ID, id, row.Version), Partition: n.part}
 		if more := j.v.MaxCost - v.MaxCost; more > 0 && j.merge() && !j.early() {
-			c.Level = boundsOf(PayoutOf(id), more, math.MaxInt64) // the operator's word goes before what the payout allows
+			c.Level = boundsOf(ParseID(id).For, more, math.MaxInt64) // the operator's word goes before what the payout allows
 		}
 		if c.Put, c.Tell, err = by.Rows(before, after); err != nil {
 			return storage.Change{}, err

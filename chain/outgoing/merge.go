@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/ledger"
@@ -21,31 +20,6 @@ import (
 // any more the payout looks at its tenant's coins again: where others took some of them
 // meanwhile, it makes more. A merge of which nothing was
 // reserved ends as soon as its payout does not wait any more.
-
-const mergePrefix = "merge/"
-
-// mergeOf is the id of a payout's merge.
-func mergeOf(payout string, number int) string {
-	return fmt.Sprintf("%s%s/%d", mergePrefix, payout, number)
-}
-
-// PayoutOf is the id of the payout that a merge is made for, "" where an id is of no merge.
-func PayoutOf(intent string) string {
-	rest, ok := strings.CutPrefix(intent, mergePrefix)
-	if at := strings.LastIndexByte(rest, '/'); ok && at > 0 {
-		return rest[:at]
-	}
-	return ""
-}
-
-// IsMerge reports whether an id is of a merge.
-func IsMerge(intent string) bool { return PayoutOf(intent) != "" }
-
-// IsHelp reports whether an id is of an order that is made for another one: a child or a
-// merge. It is sent only while that one may be.
-func IsHelp(intent string) bool { return IsCPFP(intent) || IsMerge(intent) }
-
-func (j *claimedIntent) merge() bool { return j.v.Purpose == chain.ForCancel && IsMerge(j.id) }
 
 // mostMerges is how many merges of a payout are made at a time.
 const mostMerges = 50
@@ -90,7 +64,10 @@ func (n *Sender) crowded(ctx context.Context, d *candidate, free []coin, cause e
 		o.Coins = append(o.Coins, free[i].input())
 	}
 	u, err := n.Client.Build(ctx, o)
+	var left *chain.UnfitError
 	switch {
+	case errors.As(err, &left):
+		return err
 	case errors.Is(err, chain.ErrShort), errors.Is(err, chain.ErrRejected):
 		return &waitError{ReasonFeeTooHigh, "its coins bring less than it costs to merge them"}
 	case err != nil:
@@ -147,16 +124,17 @@ func (n *Sender) crowded(ctx context.Context, d *candidate, free []coin, cause e
 func (n *Sender) eachFree(ctx context.Context, in *chain.Intent, f func(*coin) (more bool, err error)) error {
 	q := n.freeQuery(in)
 	for {
-		coins, err := coinsIn(n.Store.Find(ctx, q))
+		rows, err := n.Store.Find(ctx, q)
 		if err != nil {
 			return err
 		}
+		coins := n.fit(rows)
 		for i := range coins {
 			if more, err := f(&coins[i]); err != nil || !more {
 				return err
 			}
 		}
-		if len(coins) < q.Limit {
+		if len(rows) < q.Limit {
 			return nil
 		}
 		q.Offset += q.Limit
@@ -178,7 +156,7 @@ func (n *Sender) merging(ctx context.Context, payout, tenant string) (Reason, er
 	if err != nil {
 		return "", err
 	}
-	rows = slices.DeleteFunc(rows, func(r storage.Row) bool { return IsEarly(r.ID) })
+	rows = slices.DeleteFunc(rows, func(r storage.Row) bool { return ParseID(r.ID).Early() })
 	spendable, err := n.coinsOf(ctx, rows)
 	if err != nil {
 		return "", err
@@ -189,7 +167,7 @@ func (n *Sender) merging(ctx context.Context, payout, tenant string) (Reason, er
 		case v.State == Executed && spendable[mergedCoin(v.Tx)]:
 		case v.Reason == "":
 			return ReasonConsolidating, nil
-		case PayoutOf(r.ID) == payout:
+		case ParseID(r.ID).For == payout:
 			why = v.Reason
 		}
 	}
@@ -203,7 +181,7 @@ func (n *Sender) merges(ctx context.Context, tenant string) ([]storage.Row, erro
 		{Column: "state", Op: storage.In, Value: []State{Queued, Waiting, Signed, Executed}},
 		{Column: "purpose", Op: storage.Eq, Value: chain.ForCancel},
 	}})
-	return slices.DeleteFunc(rows, func(r storage.Row) bool { return !IsMerge(r.ID) }), err
+	return slices.DeleteFunc(rows, func(r storage.Row) bool { return ParseID(r.ID).Kind != OrderMerge }), err
 }
 
 // mergedCoin is what a transaction of a merge returns, its only output.
@@ -287,7 +265,7 @@ func (n *Sender) had(ctx context.Context, payout string) (count int, bounds ledg
 	for {
 		keys := make([]string, page)
 		for i := range keys {
-			keys[i] = mergeOf(payout, count+i+1)
+			keys[i] = ID{OrderMerge, payout, count + i + 1}.String()
 		}
 		rows, err := n.Store.Rows(ctx, Intents.Table, storage.Keys(n.part, keys...)...)
 		if err != nil {
@@ -351,7 +329,7 @@ func (n *Sender) consolidate(ctx context.Context, j *claimedIntent, d *candidate
 	}
 	for k := range c.now {
 		m := n.mergeFor(&in, d.change.Address)
-		m.ID, m.MaxCost = mergeOf(j.id, count+k+1), most
+		m.ID, m.MaxCost = ID{OrderMerge, j.id, count + k + 1}.String(), most
 		s.with = append(s.with, Intents.Row(m.ID, 0, now, record(m, now)))
 	}
 	j.v.State, j.v.Reason, j.v.Tries = Waiting, ReasonConsolidating, 0
@@ -390,13 +368,16 @@ var errUnneeded = errors.New("outgoing: the merge is not needed")
 // needed returns errUnneeded where the payout of a merge does not wait any more.
 func (n *Sender) needed(ctx context.Context, j *claimedIntent) error {
 	if j.early() {
+		if n.mergingOf(j.v.Tenant).Off {
+			return fmt.Errorf("%w: Config.Merging is off", errUnneeded)
+		}
 		why, err := n.earlyTaken(ctx, j.v.Tenant, j.id)
 		if err == nil && why != "" {
 			return fmt.Errorf("%w: %s", errUnneeded, why)
 		}
 		return err
 	}
-	v, _, ok, err := Intents.One(ctx, n.Store, n.part, PayoutOf(j.id))
+	v, _, ok, err := Intents.One(ctx, n.Store, n.part, ParseID(j.id).For)
 	if err == nil && (!ok || !v.idle()) {
 		return errUnneeded
 	}
@@ -405,9 +386,15 @@ func (n *Sender) needed(ctx context.Context, j *claimedIntent) error {
 
 // unneeded ends a merge of which nothing was reserved.
 func (n *Sender) unneeded(ctx context.Context, j *claimedIntent, cause error) error {
+	return n.end(ctx, j, transition{}, cause)
+}
+
+// end ends a merge with what gives back all that was reserved for it.
+func (n *Sender) end(ctx context.Context, j *claimedIntent, s transition, cause error) error {
 	n.Log.Info("merge_not_made", slog.String("intent", j.id), slog.String("cause", cause.Error()))
 	j.v.State, j.v.Reason = Cancelled, ""
-	return n.commit(ctx, j, transition{op: onUnneeded, outcome: n.outcome(j), levels: j.cost(0)})
+	s.op, s.outcome, s.levels = onUnneeded, n.outcome(j), j.cost(0)
+	return n.commit(ctx, j, s)
 }
 
 // cost has a merge that has ended count with what it cost, and no more with what it might
@@ -418,7 +405,7 @@ func (j *claimedIntent) cost(cost ledger.Amount) []storage.Level {
 		return nil
 	}
 	j.v.MaxCost = cost
-	return boundsOf(PayoutOf(j.id), -left, 0)
+	return boundsOf(ParseID(j.id).For, -left, 0)
 }
 
 // backed has what a merge may cost set aside. The bound of other orders was set aside before
@@ -443,7 +430,7 @@ func (n *Sender) bounded(ctx context.Context, j *claimedIntent, more ledger.Amou
 	if !j.merge() || j.early() {
 		return nil, nil
 	}
-	payout := PayoutOf(j.id)
+	payout := ParseID(j.id).For
 	v, _, _, err := Intents.One(ctx, n.Store, n.part, payout)
 	if err != nil {
 		return nil, err

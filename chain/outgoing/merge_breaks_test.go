@@ -36,7 +36,7 @@ func TestAMergeThatAnOperatorSpedUpCountsWithWhatItCost(t *testing.T) {
 	w.run(10)
 	var cost ledger.Amount
 	for _, r := range w.rows(outgoing.Intents.Table) {
-		if outgoing.IsMerge(r.ID) {
+		if outgoing.ParseID(r.ID).Kind == outgoing.OrderMerge {
 			require.Equal(t, outgoing.Final, outgoing.Intents.Value(r).State)
 			cost += outgoing.Intents.Value(r).MaxCost
 		}

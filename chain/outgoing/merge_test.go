@@ -39,7 +39,7 @@ func crowded(t testing.TB, s setup, coins int) *world {
 func (w *world) merges() map[outgoing.State]int {
 	out := map[outgoing.State]int{}
 	for _, r := range w.rows(outgoing.Intents.Table) {
-		if outgoing.IsMerge(r.ID) {
+		if outgoing.ParseID(r.ID).Kind == outgoing.OrderMerge {
 			out[outgoing.Intents.Value(r).State]++
 		}
 	}
@@ -310,7 +310,7 @@ func TestFT04_MergeThatNobodyCanPayForYet(t *testing.T) {
 	w.comesTo("a", outgoing.Final)
 	w.paid(in)
 	for _, r := range w.rows(outgoing.Attempts.Table) {
-		if a := outgoing.Attempts.Value(r); outgoing.IsMerge(a.Intent) {
+		if a := outgoing.Attempts.Value(r); outgoing.ParseID(a.Intent).Kind == outgoing.OrderMerge {
 			require.LessOrEqual(t, a.MaxCost, asked[a.Intent])
 		}
 	}
@@ -332,14 +332,41 @@ func TestFT04_CoinsThatDoNotPayForThemselves(t *testing.T) {
 	w.unpaid(in)
 }
 
-// A merge's id is of the payout alone, whatever that one's own looks like.
-func TestFT04_IDsOfMerges(t *testing.T) {
+// An id says what its order is for, whatever the ids in it look like. What was not made by String is of
+// nothing, and an order of somebody else's has no such id.
+func TestFR08_IDs(t *testing.T) {
 	t.Parallel()
-	for id, payout := range map[string]string{
-		"merge/a/1": "a", "merge/a/b/12": "a/b", "merge//1": "", "merge/a": "", "child/merge/a/1": "", "a": "", "": "",
+	for id, want := range map[string]outgoing.ID{
+		"merge/a/1":                       {Kind: outgoing.OrderMerge, For: "a", Number: 1},
+		"merge/a/b/12":                    {Kind: outgoing.OrderMerge, For: "a/b", Number: 12},
+		"merge/early/shop/2026-01-02/0":   {Kind: outgoing.OrderMerge, For: "early/shop/2026-01-02"},
+		"merge/merge/a/1/2":               {Kind: outgoing.OrderMerge, For: "merge/a/1", Number: 2},
+		"child/merge/a/1":                 {Kind: outgoing.OrderChild, For: "merge/a/1"},
+		"fill/0xab/7":                     {Kind: outgoing.OrderFill, For: "0xab/7"},
+		"gas/2/sweep/again/1":             {Kind: outgoing.OrderGas, For: "sweep/again/1", Number: 2},
+		"merge//1":                        {},
+		"merge/a":                         {},
+		"merge/a/":                        {},
+		"merge/a/01":                      {},
+		"merge/a/-1":                      {},
+		"merge/a/+1":                      {},
+		"merge/a/99999999999999999999999": {},
+		"gas/2":                           {},
+		"gas//sweep":                      {},
+		"gas/x/sweep":                     {},
+		"child/":                          {},
+		"child":                           {},
+		"other/a/1":                       {},
+		"a":                               {},
+		"":                                {},
 	} {
-		require.Equal(t, payout, outgoing.PayoutOf(id), id)
-		require.Equal(t, payout != "", outgoing.IsMerge(id), id)
+		got := outgoing.ParseID(id)
+		require.Equal(t, want, got, id)
+		require.Equal(t, want.Kind == outgoing.OrderMerge || want.Kind == outgoing.OrderChild, got.Helps(), id)
+		require.Equal(t, id == "merge/early/shop/2026-01-02/0", got.Early(), id)
+		if want.Kind != "" {
+			require.Equal(t, id, got.String())
+		}
 	}
 	w := funded(t, narrow(3))
 	in := w.intent("merge/a/1", coin)
@@ -365,7 +392,7 @@ func TestFT04_MergesThatBecomeTooDear(t *testing.T) {
 	require.Equal(t, outgoing.ReasonFeeTooHigh, w.get("a").Reason, "%v", w.merges())
 	var bounds ledger.Amount
 	for _, r := range w.rows(outgoing.Intents.Table) {
-		if outgoing.IsMerge(r.ID) {
+		if outgoing.ParseID(r.ID).Kind == outgoing.OrderMerge {
 			bounds += outgoing.Intents.Value(r).MaxCost
 		}
 	}
@@ -393,7 +420,7 @@ func TestFT04_MergesCountWithWhatTheyCost(t *testing.T) {
 	require.Equal(t, map[outgoing.State]int{outgoing.Signed: 6}, w.merges())
 	bounds := func() (sum ledger.Amount) {
 		for _, r := range w.rows(outgoing.Intents.Table) {
-			if outgoing.IsMerge(r.ID) {
+			if outgoing.ParseID(r.ID).Kind == outgoing.OrderMerge {
 				sum += outgoing.Intents.Value(r).MaxCost
 			}
 		}
@@ -411,7 +438,7 @@ func TestFT04_MergesCountWithWhatTheyCost(t *testing.T) {
 	require.Equal(t, map[outgoing.State]int{outgoing.Final: 9}, w.merges())
 	var cost ledger.Amount
 	for _, r := range w.rows(outgoing.Outcomes.Table) {
-		if outgoing.IsMerge(r.ID) {
+		if outgoing.ParseID(r.ID).Kind == outgoing.OrderMerge {
 			cost += outgoing.Outcomes.Value(r).Cost
 		}
 	}

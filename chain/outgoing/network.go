@@ -28,7 +28,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
@@ -163,6 +162,7 @@ type Sender struct {
 	finality bool                            // the network was seen to have a notion of it
 	checked  map[chain.Address]bool          // nonce rows compared with the chain by this process
 	doubts   map[chain.Address]reportedNonce // first nonces above 0, until they are believed
+	unfit    map[string]bool                 // coins that no transaction can spend
 }
 
 // New checks the configuration. It does no I/O.
@@ -188,7 +188,7 @@ func New(c Config) (*Sender, error) {
 		return nil, fmt.Errorf("outgoing: Config.ChangeAddress is required on %s", code)
 	}
 	c.Store = storage.Joined(c.Store)
-	n := &Sender{Config: c, info: info, gas: gas, part: storage.Network(string(code)), checked: map[chain.Address]bool{}, doubts: map[chain.Address]reportedNonce{}}
+	n := &Sender{Config: c, info: info, gas: gas, part: storage.Network(string(code)), checked: map[chain.Address]bool{}, doubts: map[chain.Address]reportedNonce{}, unfit: map[string]bool{}}
 	n.codes = append(n.codes, c.Retired...)
 	for _, cur := range c.Registry.On(code) {
 		n.codes = append(n.codes, cur.Code)
@@ -402,10 +402,8 @@ func (n *Sender) deliver(ctx context.Context) (int, error) {
 // one thing.
 func object(o Outcome) string {
 	id := o.Intent
-	if gas, ok := strings.CutPrefix(id, "gas/"); ok && o.Purpose == chain.ForGas {
-		if _, sweep, ok := strings.Cut(gas, "/"); ok {
-			id = sweep
-		}
+	if gas := ParseID(id); gas.Kind == OrderGas && o.Purpose == chain.ForGas {
+		id = gas.For
 	}
 	return o.Tenant + "/" + id
 }

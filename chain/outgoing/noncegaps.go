@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -23,14 +22,6 @@ import (
 
 // maxHoles is how many nonces of one address are filled at a time.
 const maxHoles = 16
-
-// fillPrefix stands before the ids of intents that fill a nonce.
-const fillPrefix = "fill/"
-
-// isGapFill reports whether the intent is one that fills a nonce given to it.
-func (j *claimedIntent) isGapFill() bool {
-	return j.v.Purpose == chain.ForCancel && j.v.Nonce >= 0 && strings.HasPrefix(j.id, fillPrefix)
-}
 
 // reportedNonce is what a node said of the nonce of an address without a history.
 type reportedNonce struct {
@@ -193,7 +184,7 @@ func (n *Sender) sendLanded(ctx context.Context, in chain.Intent, a *attempt) er
 
 // fillGap submits an intent that uses up a nonce which nothing of ours ever had.
 func (n *Sender) fillGap(ctx context.Context, stuck *claimedIntent, nonce int64) error {
-	id := fillPrefix + Slot(stuck.v.From, nonce)
+	id := ID{Kind: OrderFill, For: Slot(stuck.v.From, nonce)}.String()
 	if _, _, known, err := Intents.One(ctx, n.Store, n.part, id); err != nil || known {
 		return err
 	}

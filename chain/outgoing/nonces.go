@@ -147,9 +147,11 @@ func (n *Sender) nonce(ctx context.Context, a chain.Address, purpose chain.Purpo
 // AdoptNonce goes on with next as the nonce of an address, after a person has
 // reconciled transactions that were sent past this store. It never goes back,
 // and refuses while a transaction of the address is being signed. The record of who does
-// so is in the same Change; without one everything is checked and nothing is done.
-func (n *Sender) AdoptNonce(ctx context.Context, a chain.Address, next uint64, by *Recorded) error {
-	return storage.Decide(ctx, n.Store, func(ctx context.Context) (storage.Change, error) {
+// so is in the same Change; without one everything is checked and nothing is done. made is
+// false where nothing was: on a check, and where next is the nonce already.
+func (n *Sender) AdoptNonce(ctx context.Context, a chain.Address, next uint64, by *Recorded) (made bool, err error) {
+	err = storage.Decide(ctx, n.Store, func(ctx context.Context) (storage.Change, error) {
+		made = false
 		own, err := n.loadNonce(ctx, a)
 		if err != nil {
 			return storage.Change{}, err
@@ -160,8 +162,10 @@ func (n *Sender) AdoptNonce(ctx context.Context, a chain.Address, next uint64, b
 			return storage.Change{}, err
 		}
 		rows, tell, err := by.Rows(before, own.Next)
+		made = true
 		return storage.Change{
 			ID: changeID("adopt/"+by.ID, string(a), own.version), Partition: n.part, Put: append(rows, own.row()), Tell: tell,
 		}, err
 	})
+	return made && err == nil, err
 }

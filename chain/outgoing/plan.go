@@ -110,12 +110,13 @@ func (n *Sender) reserve(ctx context.Context, j *claimedIntent) error {
 	}
 	members, theirs := n.selectMembers(ctx, j)
 	var change chain.Derived
-	for range replans {
+	var left map[string]bool
+	for tries := 0; tries < replans; tries++ {
 		guards, err := n.allowed(ctx, in) // again: a halt may have come meanwhile
 		if err != nil {
 			return n.wait(ctx, j, err)
 		}
-		d := candidate{intent: in, members: members, fee: fee, number: j.v.Attempts + 1, rise: 1, nonce: -1, change: change}
+		d := candidate{intent: in, members: members, fee: fee, number: j.v.Attempts + 1, rise: 1, nonce: -1, change: change, left: left}
 		if j.isGapFill() {
 			d.nonce = j.v.Nonce
 		}
@@ -127,6 +128,11 @@ func (n *Sender) reserve(ctx context.Context, j *claimedIntent) error {
 			err = n.backed(ctx, j, in)
 		}
 		change = d.change
+		if n.leaveOut(ctx, &d, err) {
+			left = d.left
+			tries-- // others take their place: each time they are fewer
+			continue
+		}
 		if err != nil && len(members) > 0 && ctx.Err() == nil {
 			members = members[:len(members)/3] // too much, too dear, or one that can never be paid
 			continue
@@ -274,12 +280,13 @@ type candidate struct {
 	members []*claimedIntent // paid too
 	fee     chain.Fee
 	number  int
-	rise    int           // Order.Attempt: counts what was stored for this nonce or these coins, as each must pay more
-	nonce   int64         // −1: the address's next
-	coins   []chain.Coin  // already the intent's
-	kept    []chain.Coin  // already the intent's, and not enough any more
-	extra   []string      // outpoints that join them
-	change  chain.Derived // where the rest goes; "" = ask for an address
+	rise    int             // Order.Attempt: counts what was stored for this nonce or these coins, as each must pay more
+	nonce   int64           // −1: the address's next
+	coins   []chain.Coin    // already the intent's
+	kept    []chain.Coin    // already the intent's, and not enough any more
+	extra   []string        // outpoints that join them
+	left    map[string]bool // coins that it cannot spend
+	change  chain.Derived   // where the rest goes; "" = ask for an address
 	first   bool
 	built   chain.Unsigned
 }
@@ -336,7 +343,7 @@ func (n *Sender) verify(d *candidate, u *chain.Unsigned) error {
 	if u.MaxCost > n.limit(most) {
 		return &chain.DearError{Need: u.MaxCost, Most: n.limit(most)}
 	}
-	if IsEarly(d.intent.ID) {
+	if ParseID(d.intent.ID).Early() {
 		value, err := d.spent()
 		if err != nil {
 			return err

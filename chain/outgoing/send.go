@@ -121,6 +121,9 @@ func (n *Sender) abandon(ctx context.Context, j *claimedIntent, p *plan, fresh b
 	}
 	j.v.Plan = nil
 	j.v.Cancelling = j.v.Cancelling || j.child() && !fresh
+	if j.early() && p.First {
+		return n.end(ctx, j, s, cause)
+	}
 	if p.First || j.child() && j.v.State != Signed {
 		s.alone = true
 		told := j.v.State == Waiting && j.v.Reason == ReasonSigner

@@ -84,7 +84,7 @@ func (r *IntentRow) same(in chain.Intent) bool {
 
 // storable reports whether an intent can be a row of this network.
 func (n *Sender) storable(in chain.Intent) bool {
-	return in.ID != "" && len(in.ID) <= maxID && !IsHelp(in.ID) && in.Network == n.info.Code
+	return in.ID != "" && len(in.ID) <= maxID && !helps(in.ID) && in.Network == n.info.Code
 }
 
 const maxID = 150
@@ -104,7 +104,7 @@ func refusal(in chain.Intent, now time.Time) storage.Row {
 // check refuses an intent that could never be sent, or that a unit mistake made.
 func (n *Sender) check(in chain.Intent) error {
 	bad := func(why string) error { return fmt.Errorf("%w %q: %s", ErrIntent, in.ID, why) }
-	if in.ID == "" || len(in.ID) > maxID || IsHelp(in.ID) {
+	if in.ID == "" || len(in.ID) > maxID || helps(in.ID) {
 		return bad("ID must have 1 to 150 bytes, and not be as those of children and merges are")
 	}
 	if in.Network != n.info.Code {
@@ -152,7 +152,7 @@ func (n *Sender) Cancel(ctx context.Context, id string) (cancelled bool, err err
 		}
 		cancelled = v.State == Cancelled
 		j := &claimedIntent{id: id, v: v}
-		if cancelled || !v.idle() || IsHelp(id) {
+		if cancelled || !v.idle() || helps(id) {
 			return storage.Change{}, nil
 		}
 		if _, _, isMember, err := Batches.One(ctx, n.Store, n.part, id); err != nil || isMember {
@@ -275,7 +275,7 @@ func (n *Sender) Get(ctx context.Context, id string) (v View, ok bool, err error
 	}
 	v = View{
 		Intent: r.intent(id), State: r.State, Reason: r.Reason, Tx: r.Tx, Signing: len(r.Plan) > 0, Due: row.Due,
-		Cancelling: r.Cancelling && !IsHelp(id),
+		Cancelling: r.Cancelling && !helps(id),
 	}
 	o, _, _, err := Outcomes.One(ctx, n.Store, n.part, id)
 	if err != nil {

@@ -95,10 +95,8 @@ func kindOf(id string, p chain.Purpose) OrderKind {
 		return OrderGas
 	case p != chain.ForCancel:
 		return ""
-	case IsMerge(id):
-		return OrderMerge
-	case IsCPFP(id):
-		return OrderChild
+	case helps(id):
+		return ParseID(id).Kind
 	}
 	return OrderFill
 }

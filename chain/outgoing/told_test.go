@@ -39,7 +39,7 @@ func TestFE01_EveryMoveOfAnOrderIsTold(t *testing.T) {
 			}
 			moves++
 			for id, kind := range map[string]OrderKind{
-				"gas/1/sweep/x": OrderGas, mergeOf("w", 1): OrderMerge, CPFPIntentID("w"): OrderChild, fillPrefix + "a/1": OrderFill,
+				"gas/1/sweep/x": OrderGas, ID{OrderMerge, "w", 1}.String(): OrderMerge, ID{Kind: OrderChild, For: "w"}.String(): OrderChild, "fill/a/1": OrderFill,
 			} {
 				p := chain.ForCancel
 				if kind == OrderGas {

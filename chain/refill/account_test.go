@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -33,7 +34,10 @@ type accounts struct {
 	sent    map[string]int
 	down    error
 	refuse  error
-	without bool // no key signs for the address
+	without bool          // no key signs for the address
+	holds   ledger.Amount // what lies there, 0 = enough
+	mu      sync.Mutex
+	meet    func() // before a transaction is made
 }
 
 func (n *accounts) Network() chain.Network { return "ETH" }
@@ -42,8 +46,23 @@ func (n *accounts) ColdAddress(descriptor string) (chain.Address, error) {
 	return chain.Address(descriptor), nil
 }
 
+func (n *accounts) EstimateFee(context.Context, chain.Intent) (chain.Fee, error) {
+	return chain.Fee{Currency: "ETH", Cost: n.fee, Max: n.fee}, n.down
+}
+
 func (n *accounts) ProposeCold(_ context.Context, from string, o chain.Order) (chain.Unsigned, string, error) {
+	if n.meet != nil {
+		n.meet()
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	needs := n.fee
+	if o.Intent.Currency == "ETH" {
+		needs += o.Intent.Amount
+	}
 	switch {
+	case n.holds > 0 && needs > n.holds:
+		return chain.Unsigned{}, "", fmt.Errorf("%w: of ether", chain.ErrShort)
 	case n.down != nil:
 		return chain.Unsigned{}, "", n.down
 	case n.without:
@@ -101,7 +120,7 @@ func (n *accounts) ShowCold(_ chain.Address, payload []byte) ([]byte, error) {
 // Broadcast demands that what is sent is stored.
 func (n *accounts) Broadcast(_ context.Context, s chain.Stored) error {
 	n.w.t.Helper()
-	all, err := n.w.s.List(n.w.t.Context(), "t", 10, 0)
+	all, _, err := n.w.s.List(n.w.t.Context(), "t", 10, 0)
 	require.NoError(n.w.t, err)
 	kept := false
 	for _, p := range all {
@@ -116,6 +135,21 @@ func (n *accounts) Broadcast(_ context.Context, s chain.Stored) error {
 	return nil
 }
 
+// process is another process on the store of a world.
+func (w *world) process(n *accounts, store storage.Store) *refill.Service {
+	w.t.Helper()
+	s, err := refill.New(refill.Config{
+		Store: store, Registry: chain.MainnetRegistry(), Clients: map[chain.Network]chain.Client{"ETH": n}, Lasts: lasts,
+		Seals: seals{mandate.Keys{mandate.Derive(bytes.Repeat([]byte{1}, 32))}}, Now: func() time.Time { return w.now },
+		Source: func(_ context.Context, _ string, c *chain.Currency) (refill.Source, error) {
+			return refill.Source{Address: "cold", Descriptor: "cold", Hot: "hot", Lies: 10_000}, nil
+		},
+		Worth: func(_ context.Context, _ string, a ledger.Amount) (ledger.Amount, error) { return a / 100, nil },
+	})
+	require.NoError(w.t, err)
+	return s
+}
+
 // newAccounts is a tenant with 10,000 units of each currency at a cold address.
 func newAccounts(t *testing.T, store storage.Store, between func(storage.Store) storage.Store) (*world, *accounts) {
 	t.Helper()
@@ -125,22 +159,13 @@ func newAccounts(t *testing.T, store storage.Store, between func(storage.Store) 
 	if between != nil {
 		used = between(used)
 	}
-	var err error
-	w.s, err = refill.New(refill.Config{
-		Store: used, Registry: chain.MainnetRegistry(), Clients: map[chain.Network]chain.Client{"ETH": n}, Lasts: lasts,
-		Seals: seals{mandate.Keys{mandate.Derive(bytes.Repeat([]byte{1}, 32))}}, Now: func() time.Time { return w.now },
-		Source: func(_ context.Context, _ string, c *chain.Currency) (refill.Source, error) {
-			return refill.Source{Address: "cold", Descriptor: "cold", Hot: "hot", Lies: 10_000}, nil
-		},
-		Worth: func(_ context.Context, _ string, a ledger.Amount) (ledger.Amount, error) { return a / 100, nil },
-	})
-	require.NoError(t, err)
+	w.s = w.process(n, used)
 	return w, n
 }
 
 func (w *world) proposeIn(currency string) refill.Proposal {
 	w.t.Helper()
-	p, err := w.s.Propose(w.t.Context(), "t", currency, 4000, "ann", false, nil)
+	p, err := w.s.Propose(w.t.Context(), "t", currency, 4000, false, "ann", false, nil)
 	require.NoError(w.t, err)
 	return p
 }
@@ -163,7 +188,7 @@ func TestAccountRefill(t *testing.T) {
 		shown, err := w.s.Show(&p)
 		require.NoError(t, err)
 		require.Equal(t, `"pay 1 with 5"`, string(shown))
-		_, err = w.s.Propose(ctx, "t", "ETH", 4000, "ann", false, nil)
+		_, err = w.s.Propose(ctx, "t", "ETH", 4000, false, "ann", false, nil)
 		require.Equal(t, &refill.StateError{ID: p.ID, Current: refill.Open}, err)
 		_, _, err = w.s.Take(ctx, "t", p.ID, []byte("ann|something else"), false, nil)
 		require.ErrorIs(t, err, chain.ErrRejected)
@@ -289,7 +314,7 @@ func TestAccountRefillRefuses(t *testing.T) {
 	t.Parallel()
 	w, n := newAccounts(t, memory.New(), nil)
 	propose := func(currency string, amount ledger.Amount) error {
-		_, err := w.s.Propose(t.Context(), "t", currency, amount, "ann", false, nil)
+		_, err := w.s.Propose(t.Context(), "t", currency, amount, false, "ann", false, nil)
 		return err
 	}
 	require.ErrorIs(t, propose("ETH", 10_001), chain.ErrShort)
@@ -340,5 +365,134 @@ func TestAccountRefillEdited(t *testing.T) {
 			require.Equal(t, refill.Sending, w.get(row.ID).Status, name)
 			require.Empty(t, n.sent, name)
 		}
+	})
+}
+
+// TestAccountRefillsOfOneColdAddress: two currencies, or two tenants, have one cold address. However close
+// together their refills are proposed, one of them has the nonce, and the other is refused, or gone before
+// anybody looks again.
+func TestAccountRefillsOfOneColdAddress(t *testing.T) {
+	onBoth(t, func(t *testing.T, store func() storage.Store) {
+		type ask struct{ tenant, currency string }
+		for name, second := range map[string]ask{"currencies": {"t", "ETH"}, "tenants": {"u", "USDTERC20"}} {
+			w, n := newAccounts(t, store(), nil)
+			ctx, first := t.Context(), ask{"t", "USDTERC20"}
+			asks, errs := []ask{first, second}, make([]error, 2)
+			both, met := new(sync.WaitGroup), new(sync.WaitGroup)
+			met.Add(2)
+			n.meet = func() { met.Done(); met.Wait() }
+			for i, a := range asks {
+				process := w.process(n, w.store)
+				both.Go(func() { _, errs[i] = process.Propose(ctx, a.tenant, a.currency, 4000, false, "ann", false, nil) })
+			}
+			both.Wait()
+			n.meet = nil
+			w.later(time.Minute)
+			var stand []refill.Proposal
+			for i, a := range asks {
+				all, _, err := w.s.List(ctx, a.tenant, 10, 0)
+				require.NoError(t, err)
+				for _, p := range all {
+					if p.Currency == a.currency && p.Status == refill.Open {
+						stand = append(stand, p)
+						require.NoError(t, errs[i], name)
+						_, _, err := w.s.Take(ctx, a.tenant, p.ID, by("ann", p), false, nil)
+						require.NoError(t, err)
+					}
+				}
+			}
+			require.Len(t, stand, 1, name)
+			for i, a := range asks {
+				if a == (ask{stand[0].Tenant, stand[0].Currency}) {
+					continue
+				}
+				busy := (*refill.StateError)(nil)
+				if errs[i] == nil {
+					last, _, err := w.s.Last(ctx, a.tenant, a.currency)
+					require.NoError(t, err)
+					require.Equal(t, refill.Gone, last.Status, name)
+					require.NotEmpty(t, last.Reason)
+				} else {
+					require.True(t, errors.As(errs[i], &busy) || errors.Is(errs[i], chain.ErrOccupied), "%s: %v", name, errs[i])
+				}
+				_, err := w.s.Propose(ctx, a.tenant, a.currency, 4000, false, "ann", false, nil)
+				if a.tenant == stand[0].Tenant {
+					require.Equal(t, &refill.StateError{ID: stand[0].ID, Current: refill.Sending}, err, name)
+				} else {
+					require.ErrorIs(t, err, chain.ErrOccupied, name)
+					require.NotContains(t, err.Error(), stand[0].Tenant+"/", "it names nothing of another tenant's")
+				}
+				n.mined, n.state = "0x"+string(by("ann", stand[0])), included(100)
+				w.later(time.Minute)
+				n.mined, n.nonce = "", 6
+				p, err := w.s.Propose(ctx, a.tenant, a.currency, 4000, false, "ann", false, nil)
+				require.NoError(t, err, name)
+				require.Equal(t, []string{"cold/6"}, p.Inputs)
+			}
+		}
+	})
+}
+
+// TestAccountRefillForLess: a refill that nobody has named an amount of is for what lies cold, less its
+// fee, where that is worth it.
+func TestAccountRefillForLess(t *testing.T) {
+	t.Parallel()
+	for currency, c := range map[string]struct{ want, holds, amount ledger.Amount }{
+		"ETH":       {50_000, 10_000, 9980},
+		"USDTERC20": {50_000, 0, 10_000},
+		"USDCERC20": {5000, 0, 5000},
+	} {
+		w, n := newAccounts(t, memory.New(), nil)
+		n.holds = c.holds
+		_, err := w.s.Propose(t.Context(), "t", currency, c.want, false, "ann", true, nil)
+		if c.want > c.amount {
+			require.ErrorIs(t, err, chain.ErrShort)
+		}
+		p, err := w.s.Propose(t.Context(), "t", currency, c.want, true, "ann", false, nil)
+		require.NoError(t, err)
+		require.Equal(t, c.amount, p.Amount)
+		require.Equal(t, []chain.Output{{To: "hot", Currency: currency, Amount: c.amount}}, p.Outputs)
+	}
+	w, n := newAccounts(t, memory.New(), nil)
+	n.holds, n.fee = 10_000, 5000
+	_, err := w.s.Propose(t.Context(), "t", "ETH", 50_000, true, "ann", false, nil)
+	require.ErrorIs(t, err, chain.ErrShort)
+	n.holds, n.fee = 0, 51
+	_, err = w.s.Propose(t.Context(), "t", "USDTERC20", 50_000, true, "ann", false, nil)
+	require.ErrorIs(t, err, chain.ErrTooDear)
+}
+
+// TestLandedRefillIsLost: a fork takes back the block of a refill that had landed. It is told, and what
+// came back is sent again until it lands.
+func TestLandedRefillIsLost(t *testing.T) {
+	onBoth(t, func(t *testing.T, store func() storage.Store) {
+		w, n := newAccounts(t, store(), nil)
+		ctx := t.Context()
+		p := w.proposeIn("USDTERC20")
+		taken, _, err := w.s.Take(ctx, "t", p.ID, by("ann", p), false, nil)
+		require.NoError(t, err)
+		n.mined, n.state = taken.Tx, included(100)
+		w.later(time.Minute)
+		require.Equal(t, refill.Landed, w.get(p.ID).Status)
+		require.Empty(t, n.sent)
+		require.NoError(t, w.s.Lost(ctx, "t", "ETH", "0xanother"))
+		require.NoError(t, w.s.Lost(ctx, "u", "ETH", taken.Tx))
+		require.Equal(t, refill.Landed, w.get(p.ID).Status)
+
+		n.mined = ""
+		for range 2 { // news may come twice
+			require.NoError(t, w.s.Lost(ctx, "t", "ETH", taken.Tx))
+		}
+		require.Equal(t, refill.Sending, w.get(p.ID).Status)
+		_, err = w.s.Propose(ctx, "t", "ETH", 4000, false, "ann", false, nil)
+		require.Equal(t, &refill.StateError{ID: p.ID, Current: refill.Sending}, err, "it has the nonce")
+		w.later(0)
+		require.Equal(t, map[string]int{taken.Tx: 1}, n.sent)
+		n.mined = taken.Tx
+		w.later(time.Minute)
+		require.Equal(t, refill.Landed, w.get(p.ID).Status)
+		require.Equal(t, map[refill.Status]int{refill.Open: 1, refill.Sending: 2, refill.Landed: 2}, w.told())
+		n.nonce = 6
+		require.Equal(t, []string{"cold/6"}, w.proposeIn("USDTERC20").Inputs)
 	})
 }

@@ -10,7 +10,8 @@
 //   - A proposal pays the tenant's hot address alone. Where coins are outputs the rest goes back to the
 //     cold address. Its fee is worth at most half of what it moves.
 //   - A tenant has at most one proposal of a currency that may still land by this package's doing, so
-//     that no two spend the same coins. One that expired, was cancelled or lost its coins is in
+//     that no two spend the same coins. Of those with one nonce, of all currencies and tenants that have
+//     the cold address, one goes on. One that expired, was cancelled or lost its coins is in
 //     nobody's way.
 //   - A proposal is under a seal: whoever can write to the database alone cannot have another one
 //     signed, taken back or booked.

@@ -12,7 +12,7 @@ const (
 	Landed    Status = "landed"    // final in a block
 	Expired   Status = "expired"   // nobody gave it back in time
 	Cancelled Status = "cancelled" // by a person, before it came back
-	Gone      Status = "gone"      // another transaction spent one of its coins or its nonce, or its own failed
+	Gone      Status = "gone"      // another transaction or proposal has one of its coins or its nonce, or its own failed
 )
 
 // trigger is what happens to a proposal.
@@ -27,6 +27,8 @@ const (
 	onCancel trigger = "cancel"
 	onSpent  trigger = "spent"
 	onFailed trigger = "failed"
+	onRival  trigger = "rival"
+	onFork   trigger = "fork"
 )
 
 // Machine is the table of states and moves that every decision is checked against.
@@ -48,5 +50,7 @@ var machine = fsm.Machine[Status, trigger]{
 		{From: []Status{Open}, Trigger: onCancel, To: Cancelled},
 		{From: []Status{Open, Sending}, Trigger: onSpent, To: Gone, When: "another transaction that spends one of its coins, or has its nonce, is final"},
 		{From: []Status{Open, Sending}, Trigger: onFailed, To: Gone, When: "its transaction is final, and the network did not carry it out"},
+		{From: []Status{Open}, Trigger: onRival, To: Gone, When: "another proposal, which came back or was made before, has its nonce"},
+		{From: []Status{Landed}, Trigger: onFork, To: Sending, When: "a fork took its block back after it was final", Does: "sends it again"},
 	},
 }

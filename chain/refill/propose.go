@@ -18,11 +18,14 @@ import (
 // address to its hot one, for somebody to sign elsewhere. With dry nothing is stored. by is the record
 // that the same Change writes, nil = none.
 //
-// Errors: *StateError of the one that is open or being sent, or has the nonce of the cold address; ErrUnable; what wraps
+// Where less is true and the cold coins are not enough, it is for what they are.
+//
+// Errors: *StateError of the tenant's proposal that is open or being sent, or has the nonce of the cold address; ErrUnable; what wraps
 // chain.ErrCurrency; chain.ErrShort where the cold coins are not enough, or the cold address cannot pay
 // its fee and so much is to be sent there; chain.ErrTooDear where the fee would be worth more than half
-// of the amount; chain.ErrOccupied while a transaction of the cold address waits; and the node's.
-func (s *Service) Propose(ctx context.Context, tenant, currency string, amount ledger.Amount, who string, dry bool, by *outgoing.Recorded) (Proposal, error) {
+// of the amount; chain.ErrOccupied while a transaction of the cold address waits, or another tenant's
+// proposal has its nonce; and the node's.
+func (s *Service) Propose(ctx context.Context, tenant, currency string, amount ledger.Amount, less bool, who string, dry bool, by *outgoing.Recorded) (Proposal, error) {
 	c, err := s.c.Registry.Currency(currency)
 	if err == nil && amount <= 0 {
 		err = errors.New("refill: give an amount above 0")
@@ -34,7 +37,7 @@ func (s *Service) Propose(ctx context.Context, tenant, currency string, amount l
 	if _, err := s.next(ctx, tenant, currency); err != nil {
 		return Proposal{}, err
 	}
-	p, err := s.build(storage.Apart(ctx), tenant, c, amount)
+	p, err := s.build(storage.Apart(ctx), tenant, c, amount, less)
 	if err != nil {
 		return Proposal{}, err
 	}
@@ -72,7 +75,54 @@ func (s *Service) Propose(ctx context.Context, tenant, currency string, amount l
 	if dry {
 		p.ID = ""
 	}
-	return p, err
+	if dry || err != nil {
+		return p, err
+	}
+	if first, err := s.settle(ctx, &p); err == nil && first != nil {
+		return Proposal{}, occupied(tenant, first)
+	}
+	return p, nil // where settle failed it is made all the same
+}
+
+// settle ends a proposal that was made at the same moment as another one with its nonce, and returns
+// that one, nil = there is none. Where this cannot be known now, look does so.
+func (s *Service) settle(ctx context.Context, p *Proposal) (*Proposal, error) {
+	first, err := s.rival(ctx, p)
+	if err != nil || first == nil {
+		return nil, err
+	}
+	_, err = s.decide(ctx, p.Tenant, p.ID, nil, func(p *Proposal, _ time.Time) (time.Time, error) {
+		if p.Status != Open {
+			return never, errTaken
+		}
+		return never, p.to(Gone, onRival, rivalled)
+	})
+	if errors.Is(err, errTaken) {
+		return nil, nil
+	}
+	return first, err
+}
+
+// rivalled is why a proposal is Gone whose nonce another proposal has.
+const rivalled = "another proposal of the cold address has its nonce"
+
+// rival is a proposal that has the nonce of an open one and goes before it, nil = none: one that came
+// back, or that was made before.
+func (s *Service) rival(ctx context.Context, p *Proposal) (*Proposal, error) {
+	if !p.unnamed() {
+		return nil, nil
+	}
+	all, err := s.under(ctx, p.Network, p.From)
+	for i := range all {
+		o := &all[i]
+		if o.Tenant == p.Tenant && o.ID == p.ID || o.Inputs[0] != p.Inputs[0] {
+			continue
+		}
+		if o.Status == Sending || cmp.Or(o.CreatedAt.Compare(p.CreatedAt), cmp.Compare(o.Tenant, p.Tenant), cmp.Compare(o.ID, p.ID)) < 0 {
+			return o, nil
+		}
+	}
+	return nil, err
 }
 
 // Show writes the Payload of a proposal as JSON; nil on networks where it has no such form.
@@ -112,32 +162,67 @@ func (s *Service) Last(ctx context.Context, tenant, currency string) (p Proposal
 
 // next is the number of the next proposal. The error is a *StateError where one is under way.
 func (s *Service) next(ctx context.Context, tenant, currency string) (int64, error) {
-	p, ok, err := s.Last(ctx, tenant, currency)
-	if err == nil && ok && p.live() {
-		err = &StateError{p.ID, p.Status}
+	p, _, err := s.Last(ctx, tenant, currency)
+	if err != nil {
+		return 0, err
+	}
+	// An older one is under way again where a fork took it back.
+	rows, err := s.c.Store.Find(ctx, storage.Query{
+		Table: Proposals.Table, Partition: storage.Tenant(tenant), Limit: 1,
+		Where: []storage.Cond{
+			{Column: "currency", Op: storage.Eq, Value: currency}, {Column: "status", Op: storage.In, Value: []Status{Open, Sending}},
+		},
+		Order: []storage.Order{{Column: "number", Desc: true}},
+	})
+	if err == nil && len(rows) > 0 {
+		v := Proposals.Value(rows[0])
+		err = &StateError{v.ID, v.Status}
 	}
 	return p.Number + 1, err
 }
 
-// turn is a *StateError where a proposal of another currency is under way that has the next nonce of a
-// cold address. Where two are made at one moment all the same, one of them is Gone later.
+// turn is the error of occupied where a proposal of another currency or tenant is under way that has the
+// next nonce of a cold address. Where two are made at one moment all the same, one of them goes on: see rival.
 func (s *Service) turn(ctx context.Context, tenant string, n chain.Network, from chain.Address) error {
+	all, err := s.under(ctx, n, from)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	return occupied(tenant, &all[0])
+}
+
+// occupied says to a tenant that a proposal has the next nonce of a cold address. It names none of
+// another tenant's.
+func occupied(tenant string, p *Proposal) error {
+	if p.Tenant != tenant {
+		return fmt.Errorf("%w: a refill proposal of another tenant has the next nonce of the cold address %s: propose again once it has ended", chain.ErrOccupied, p.From)
+	}
+	return &StateError{p.ID, p.Status}
+}
+
+// under lists the proposals of all tenants that are under way and have a nonce of a cold address.
+func (s *Service) under(ctx context.Context, n chain.Network, from chain.Address) (out []Proposal, err error) {
 	rows, err := s.c.Store.Find(ctx, storage.Query{
-		Table: Proposals.Table, Partition: storage.Tenant(tenant), Limit: newest,
+		Table: Proposals.Table, Limit: newest,
 		Where: []storage.Cond{
-			{Column: "network", Op: storage.Eq, Value: string(n)}, {Column: "status", Op: storage.In, Value: []Status{Open, Sending}},
+			{Column: "network", Op: storage.Eq, Value: string(n)},
+			{Column: "from_address", Op: storage.Eq, Value: string(from)},
+			{Column: "status", Op: storage.In, Value: []Status{Open, Sending}},
 		},
 	})
+	if bad := (*storage.RowError)(nil); errors.As(err, &bad) {
+		err = nil // nobody waits for what cannot be read: it is reported by its own tenant's work
+	}
 	for _, r := range rows {
-		if p := Proposals.Value(r); p.unnamed() && p.From == from {
-			return &StateError{p.ID, p.Status}
+		if p := Proposals.Value(r); p.unnamed() {
+			out = append(out, p)
 		}
 	}
-	return err
+	return out, err
 }
 
 // build asks the node for the transaction, and holds it against what was asked for.
-func (s *Service) build(ctx context.Context, tenant string, c *chain.Currency, amount ledger.Amount) (p Proposal, err error) {
+func (s *Service) build(ctx context.Context, tenant string, c *chain.Currency, amount ledger.Amount, less bool) (p Proposal, err error) {
 	spender, err := s.spender(c.Network)
 	if err != nil {
 		return p, err
@@ -154,6 +239,9 @@ func (s *Service) build(ctx context.Context, tenant string, c *chain.Currency, a
 	if err == nil && accounts {
 		err = s.turn(ctx, tenant, c.Network, from.Address)
 	}
+	if less && accounts && from.Lies > 0 {
+		amount = min(amount, from.Lies)
+	}
 	if err == nil && accounts && amount > from.Lies {
 		err = fmt.Errorf("%w: by the books %s %s lies at the cold address", chain.ErrShort, c.Decimal(from.Lies), c.Code)
 	}
@@ -163,28 +251,56 @@ func (s *Service) build(ctx context.Context, tenant string, c *chain.Currency, a
 	if err != nil {
 		return p, err
 	}
-	most, err := s.mostCost(ctx, c, amount)
+	p, err = s.buildFor(ctx, spender, tenant, c, &from, chain.Intent{Amount: amount})
+	if !less || !errors.Is(err, chain.ErrShort) {
+		return p, err
+	}
+	switch {
+	case !accounts:
+		return s.buildFor(ctx, spender, tenant, c, &from, chain.Intent{All: true})
+	case !c.Native(): // it lacks what the network takes
+		return p, err
+	}
+	fee, err := s.c.Clients[c.Network].EstimateFee(ctx, chain.Intent{Tenant: tenant, Network: c.Network, Currency: c.Code, From: from.Address, To: from.Hot, Amount: amount})
 	if err != nil {
 		return p, err
 	}
-	u, tx, err := spender.ProposeCold(ctx, from.Descriptor, chain.Order{
-		Intent: chain.Intent{Tenant: tenant, Network: c.Network, Currency: c.Code, To: from.Hot, Amount: amount, MaxCost: most},
-		Coins:  from.Coins,
-	})
+	// Twice, as the price may have risen when the transaction is made.
+	if amount = min(amount, from.Lies-2*fee.Max); amount <= 0 {
+		return p, fmt.Errorf("%w: by the books %s %s lies at the cold address, and up to %s is the fee", chain.ErrShort, c.Decimal(from.Lies), c.Code, c.Decimal(fee.Max))
+	}
+	return s.buildFor(ctx, spender, tenant, c, &from, chain.Intent{Amount: amount})
+}
+
+// buildFor asks a client for the transaction of an amount, or of all coins less the fee.
+func (s *Service) buildFor(ctx context.Context, spender chain.ColdSpender, tenant string, c *chain.Currency, from *Source, in chain.Intent) (p Proposal, err error) {
+	if !in.All {
+		if in.MaxCost, err = s.mostCost(ctx, c, in.Amount); err != nil {
+			return p, err
+		}
+	}
+	in.Tenant, in.Network, in.Currency, in.To = tenant, c.Network, c.Code, from.Hot
+	u, tx, err := spender.ProposeCold(ctx, from.Descriptor, chain.Order{Intent: in, Coins: from.Coins})
 	if errors.Is(err, errors.ErrUnsupported) {
 		err = fmt.Errorf("%w: %w", ErrUnable, err)
 	}
 	if err != nil {
 		return p, err
 	}
+	if in.All && len(u.Outputs) == 1 {
+		in.Amount, in.MaxCost = u.Outputs[0].Amount, max(u.Outputs[0].Amount/2, 1)
+		if u.MaxCost > in.MaxCost {
+			return p, &chain.DearError{Need: u.MaxCost, Most: in.MaxCost}
+		}
+	}
 	p = Proposal{
-		Tenant: tenant, Network: c.Network, Currency: c.Code, From: from.Address, To: from.Hot, Amount: amount, Fee: u.MaxCost,
+		Tenant: tenant, Network: c.Network, Currency: c.Code, From: from.Address, To: from.Hot, Amount: in.Amount, Fee: u.MaxCost,
 		Inputs: u.Spends, Outputs: u.Outputs, Payload: u.Payload, Tx: tx,
 	}
-	if accounts {
-		return p, p.checkAccount(most)
+	if s.accounts(c.Network) {
+		return p, p.checkAccount(in.MaxCost)
 	}
-	return p, p.check(from.Coins, most)
+	return p, p.check(from.Coins, in.MaxCost)
 }
 
 // accounts reports whether a network keeps value in accounts.
@@ -268,17 +384,21 @@ func (s *Service) Get(ctx context.Context, tenant, id string) (Proposal, error) 
 	return p, err
 }
 
-// List returns a tenant's proposals, newest first.
-func (s *Service) List(ctx context.Context, tenant string, limit, offset int) ([]Proposal, error) {
-	rows, err := s.c.Store.Find(ctx, storage.Query{
+// List returns a tenant's proposals, newest first, and how many there are.
+func (s *Service) List(ctx context.Context, tenant string, limit, offset int) (page []Proposal, total int64, err error) {
+	q := storage.Query{
 		Table: Proposals.Table, Partition: storage.Tenant(tenant), Limit: limit, Offset: offset,
 		Order: []storage.Order{{Column: "created_at", Desc: true}},
-	})
-	out := make([]Proposal, len(rows))
-	for i, r := range rows {
-		out[i] = Proposals.Value(r)
 	}
-	return out, err
+	rows, err := s.c.Store.Find(ctx, q)
+	if err == nil {
+		total, err = s.c.Store.Count(ctx, q)
+	}
+	page = make([]Proposal, len(rows))
+	for i, r := range rows {
+		page[i] = Proposals.Value(r)
+	}
+	return page, total, err
 }
 
 // Of returns the proposals that made some of these transactions, by their hash. Where two are of

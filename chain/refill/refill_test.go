@@ -145,7 +145,7 @@ func newWorld(t *testing.T, store storage.Store, between func(storage.Store) sto
 
 func (w *world) propose() refill.Proposal {
 	w.t.Helper()
-	p, err := w.s.Propose(w.t.Context(), "t", "BTC", 4000, "ann", false, nil)
+	p, err := w.s.Propose(w.t.Context(), "t", "BTC", 4000, false, "ann", false, nil)
 	require.NoError(w.t, err)
 	return p
 }
@@ -155,6 +155,14 @@ func (w *world) get(id string) refill.Proposal {
 	p, err := w.s.Get(w.t.Context(), "t", id)
 	require.NoError(w.t, err)
 	return p
+}
+
+func (w *world) all() []refill.Proposal {
+	w.t.Helper()
+	all, total, err := w.s.List(w.t.Context(), "t", 10, 0)
+	require.NoError(w.t, err)
+	require.EqualValues(w.t, len(all), total)
+	return all
 }
 
 func (w *world) later(d time.Duration) {
@@ -216,12 +224,12 @@ var final = chain.Status{State: chain.Included, Executed: true, Confirmations: 1
 func TestRefill(t *testing.T) {
 	onBoth(t, func(t *testing.T, store func() storage.Store) {
 		w, ctx := newWorld(t, store(), nil), t.Context()
-		dry, err := w.s.Propose(ctx, "t", "BTC", 4000, "ann", true, nil)
+		dry, err := w.s.Propose(ctx, "t", "BTC", 4000, false, "ann", true, nil)
 		require.NoError(t, err)
 		require.Empty(t, dry.ID)
 		p := w.propose()
-		require.Equal(t, []refill.Proposal{p}, must(w.s.List(ctx, "t", 10, 0)))
-		_, err = w.s.Propose(ctx, "t", "BTC", 1, "ann", false, nil)
+		require.Equal(t, []refill.Proposal{p}, w.all())
+		_, err = w.s.Propose(ctx, "t", "BTC", 1, false, "ann", false, nil)
 		require.Equal(t, &refill.StateError{ID: p.ID, Current: refill.Open}, err)
 		_, _, err = w.s.Take(ctx, "t", p.ID, []byte("signed something else"), false, nil)
 		require.ErrorIs(t, err, chain.ErrRejected)
@@ -335,14 +343,14 @@ func TestRefillEnds(t *testing.T) {
 func TestRefillRefuses(t *testing.T) {
 	t.Parallel()
 	w, ctx := newWorld(t, memory.New(), nil), t.Context()
-	_, err := w.s.Propose(ctx, "t", "BTC", 0, "ann", false, nil)
+	_, err := w.s.Propose(ctx, "t", "BTC", 0, false, "ann", false, nil)
 	require.ErrorContains(t, err, "above 0")
-	_, err = w.s.Propose(ctx, "t", "XXX", 1, "ann", false, nil)
+	_, err = w.s.Propose(ctx, "t", "XXX", 1, false, "ann", false, nil)
 	require.ErrorIs(t, err, chain.ErrCurrency)
-	_, err = w.s.Propose(ctx, "t", "ETH", 1, "ann", false, nil)
+	_, err = w.s.Propose(ctx, "t", "ETH", 1, false, "ann", false, nil)
 	require.ErrorIs(t, err, chain.ErrCurrency, "no client")
 	w.node.fee = 2001
-	_, err = w.s.Propose(ctx, "t", "BTC", 4000, "ann", false, nil)
+	_, err = w.s.Propose(ctx, "t", "BTC", 4000, false, "ann", false, nil)
 	require.ErrorIs(t, err, chain.ErrTooDear)
 	_, err = w.s.Get(ctx, "t", "refill-BTC-1")
 	require.ErrorIs(t, err, refill.ErrNotFound)
@@ -429,10 +437,10 @@ func crashes(
 				ctx := t.Context()
 				busy := (*refill.StateError)(nil)
 				asked(t, func() bool {
-					_, err := w.s.Propose(ctx, "t", currency, 4000, "ann", false, nil)
+					_, err := w.s.Propose(ctx, "t", currency, 4000, false, "ann", false, nil)
 					return err == nil || errors.As(err, &busy)
 				})
-				all := must(w.s.List(ctx, "t", 10, 0))
+				all := w.all()
 				require.Len(t, all, 1)
 				asked(t, func() bool {
 					_, _, err := w.s.Take(ctx, "t", all[0].ID, sign(all[0]), false, nil)
@@ -445,7 +453,7 @@ func crashes(
 					_, _ = w.s.Step(ctx) // an error is of what is done again
 				}
 				met += len(c.Met)
-				require.Len(t, must(w.s.List(ctx, "t", 10, 0)), 1)
+				require.Len(t, w.all(), 1)
 				require.Equal(t, map[refill.Status]int{refill.Open: 1, refill.Sending: 1, refill.Landed: 1}, w.told(), "%s at %d", fault, at)
 			}
 			require.GreaterOrEqual(t, met, 3, fault)
@@ -462,13 +470,6 @@ func asked(t *testing.T, f func() bool) {
 		}
 	}
 	t.Fatal("no answer")
-}
-
-func must[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
 }
 
 // TestRefillTakenWhileAnotherSendsIt: a worker of another process sees the transaction at a node at the
@@ -504,10 +505,10 @@ func TestRefillProposedByTwo(t *testing.T) {
 		}
 		c.Meanwhile = func() {
 			w.node.built = 0
-			_, err := w.s.Propose(t.Context(), "t", "BTC", 4000, "bob", false, recorded("bob's"))
+			_, err := w.s.Propose(t.Context(), "t", "BTC", 4000, false, "bob", false, recorded("bob's"))
 			require.NoError(t, err)
 		}
-		_, err := w.s.Propose(t.Context(), "t", "BTC", 4000, "ann", false, recorded("ann's"))
+		_, err := w.s.Propose(t.Context(), "t", "BTC", 4000, false, "ann", false, recorded("ann's"))
 		busy := (*refill.StateError)(nil)
 		require.ErrorAs(t, err, &busy)
 		require.Equal(t, "bob", w.get("refill-BTC-1").By)

@@ -222,6 +222,11 @@ func (s *Service) look(ctx context.Context, p Proposal) error {
 	if err != nil {
 		return err
 	}
+	if p.Status == Open && st.State == chain.Unknown {
+		if first, err := s.settle(ctx, &p); err != nil || first != nil {
+			return err
+		}
+	}
 	refused := error(nil)
 	if p.Status == Sending && st.State == chain.Unknown && len(p.Raw) > 0 { // it is stored: what is lost is sent again
 		refused = s.c.Clients[p.Network].Broadcast(storage.Apart(ctx), proof.NewStored(string(p.Network), p.Tx, p.Raw))
@@ -235,6 +240,29 @@ func (s *Service) look(ctx context.Context, p Proposal) error {
 			log.WarnContext(ctx, "refill_not_mined")
 		} else {
 			log.WarnContext(ctx, "refill_not_taken", slog.Any("error", refused))
+		}
+	}
+	return err
+}
+
+// Lost has a proposal of a tenant's that has landed sent again, as a fork took its transaction back. It
+// does nothing about others.
+func (s *Service) Lost(ctx context.Context, tenant string, n chain.Network, tx string) error {
+	rows, err := s.c.Store.Find(ctx, storage.Query{
+		Table: Proposals.Table, Partition: storage.Tenant(tenant), Limit: newest,
+		Where: []storage.Cond{
+			{Column: "tx", Op: storage.Eq, Value: tx}, {Column: "network", Op: storage.Eq, Value: string(n)}, {Column: "status", Op: storage.Eq, Value: Landed},
+		},
+	})
+	for _, r := range rows {
+		_, did := s.decide(ctx, tenant, r.ID, nil, func(p *Proposal, now time.Time) (time.Time, error) {
+			if p.Status != Landed || p.Tx != tx {
+				return never, errTaken
+			}
+			return now, p.to(Sending, onFork, "")
+		})
+		if !errors.Is(did, errTaken) && !errors.Is(did, ErrAltered) { // Verify reports what was edited
+			err = errors.Join(err, did)
 		}
 	}
 	return err

@@ -41,7 +41,7 @@ func (c *Client) ProposeCold(ctx context.Context, text string, o chain.Order) (u
 		return u, "", rejected("%w", err)
 	case in.Currency != c.native.Code:
 		return u, "", rejected("%q is not the coin of %s", in.Currency, c.o.Network)
-	case int64(in.Amount) < c.p.dust(to):
+	case !in.All && int64(in.Amount) < c.p.dust(to):
 		return u, "", rejected("%d units are below the dust limit of %d", in.Amount, c.p.dust(to))
 	}
 	rate, err := c.rate(ctx)
@@ -52,7 +52,13 @@ func (c *Client) ProposeCold(ctx context.Context, text string, o chain.Order) (u
 	if err != nil {
 		return u, "", err
 	}
-	p, fee, err := c.coldPlan(d, to, int64(in.Amount), rate, coins)
+	amount := int64(in.Amount)
+	if in.All {
+		if amount, err = c.coldAll(d, to, rate, coins); err != nil {
+			return u, "", err
+		}
+	}
+	p, fee, err := c.coldPlan(d, to, amount, rate, coins)
 	if err != nil {
 		return u, "", err
 	}
@@ -123,6 +129,25 @@ func (c *Client) unspent(ctx context.Context, d *descriptor, coins []chain.Coin)
 		return strings.Compare(a.Outpoint, b.Outpoint)
 	})
 	return out, nil
+}
+
+// coldAll is what the largest coins pay after the fee, as many as one transaction spends.
+func (c *Client) coldAll(d *descriptor, to []byte, rate int64, coins []chain.Coin) (int64, error) {
+	s := new(size)
+	s.output(to)
+	var sum ledger.Amount
+	var err error
+	for _, coin := range coins[:min(len(coins), maxColdInputs)] {
+		if sum, err = sum.Add(coin.Amount); err != nil {
+			return 0, rejected("coins: %w", err)
+		}
+		s.coldInput(d)
+	}
+	left := int64(sum) - s.cost(rate)
+	if left < c.p.dust(to) {
+		return 0, fmt.Errorf("%w: %d units lie there unspent, and the fee is %d", chain.ErrShort, sum, s.cost(rate))
+	}
+	return left, nil
 }
 
 // coldPlan chooses inputs and outputs. The fee is what the outputs do not take.

@@ -30,7 +30,7 @@ var layers = []struct {
 	{"Money", "amounts and double entry", []string{"ledger"}},
 	{"Storage", "rows, changes and events, on memory, files and servers", []string{
 		"storage", "storage/verdict", "storage/lane", "storage/memory", "storage/sqlstore", "storage/sqlstore/sqlite", "storage/sqlstore/postgres",
-		"storage/sqlstore/mysql", "storage/sqlstore/sqltest", "storage/redisstore", "storage/stream", "storage/tally", "storage/seal", "storage/move", "storage/storagetest",
+		"storage/sqlstore/mysql", "storage/redisstore", "storage/stream", "storage/tally", "storage/seal", "storage/move", "storage/storagetest",
 	}},
 	{"Networks", "clients of nodes, addresses, keys and prices", []string{
 		"chain", "chain/address", "chain/mandate", "chain/rates", "chain/keys", "chain/keys/hsm", "chain/keys/signerd", "chain/several", "chain/evm", "chain/utxo",

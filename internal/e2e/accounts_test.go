@@ -19,6 +19,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
 	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/wallet/reconcile"
 	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
@@ -76,7 +77,8 @@ func openCounter(t testing.TB, p post) *counter {
 		Store: s.store, Chains: []chain.Client{s.client}, HeadAge: -1, GoneAfter: -1, Registry: registry, Addresses: addresses, Signer: signer,
 		Rates: rates.NewFixed(s.clock.Now, "USD", map[string]string{string(p.network()): "2"}),
 		Key:   bytes.Repeat([]byte{7}, 32), Clock: s.clock, Notifier: &inbox{}, Callbacks: webhook.Guard{AllowHTTP: true},
-		Outgoing: outgoing.Config{StuckAfter: stuckAfter}, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Reconcile: reconcile.Config{Halt: true},
+		Outgoing:  outgoing.Config{StuckAfter: stuckAfter}, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	require.NoError(t, err)
 	require.NoError(t, s.app.Open(t.Context(), keys.Tables()...))
@@ -157,6 +159,8 @@ func (s *counter) withdraw(to chain.Address, memo, usd string) withdrawal.Withdr
 	return w
 }
 
+func (s *counter) shelf() shelf { return shelf{s.t, s.store, s.network(), s.clock, s.blocks} }
+
 func (s *counter) sound() {
 	s.t.Helper()
 	reports, err := s.app.Verify(s.t.Context())
@@ -166,6 +170,7 @@ func (s *counter) sound() {
 	require.Empty(s.t, reports[0].Holds)
 	require.Empty(s.t, reports[0].Unexplained)
 	require.Empty(s.t, reports[0].Gas)
+	s.shelf().agrees()
 }
 
 func (s *counter) balance(a chain.Address) decimal.Decimal {

@@ -24,6 +24,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
 	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/wallet/reconcile"
 	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
@@ -42,6 +43,11 @@ type stall struct {
 
 // openStall opens one, whose operator's own coins are of these amounts of ada.
 func openStall(t testing.TB, backend string, own ...int64) *stall {
+	t.Helper()
+	return openStallWith(t, backend, outgoing.Merging{}, own...)
+}
+
+func openStallWith(t testing.TB, backend string, merging outgoing.Merging, own ...int64) *stall {
 	t.Helper()
 	s := &stall{Node: cardanotest.New(t.Name()), t: t, store: memory.New(), clock: cryptopay.NewManualClock(time.Now()), inbox: &inbox{}}
 	server := httptest.NewServer(s.Node)
@@ -77,7 +83,9 @@ func openStall(t testing.TB, backend string, own ...int64) *stall {
 		Store: s.store, Chains: []chain.Client{s.client}, HeadAge: -1, GoneAfter: -1, Registry: registry, Addresses: source, Signer: signer,
 		Rates: rates.NewFixed(s.clock.Now, "USD", map[string]string{"ADA": "1"}),
 		Key:   bytes.Repeat([]byte{7}, 32), Clock: s.clock, Notifier: s.inbox, Callbacks: webhook.Guard{AllowHTTP: true},
-		Outgoing: outgoing.Config{StuckAfter: stuckAfter}, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Reconcile: reconcile.Config{Halt: true},
+		Outgoing:  outgoing.Config{StuckAfter: stuckAfter, Merging: map[outgoing.MergingOf]outgoing.Merging{{Currency: "ADA"}: merging}},
+		Log:       slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	require.NoError(t, err)
 	require.NoError(t, s.app.Open(t.Context(), keys.Tables()...))
@@ -173,6 +181,8 @@ func (s *stall) withdrawn(id string) (w withdrawal.Withdrawal) {
 	return w
 }
 
+func (s *stall) shelf() shelf { return shelf{s.t, s.store, "ADA", s.clock, s.mine} }
+
 func (s *stall) sound() {
 	s.t.Helper()
 	reports, err := s.app.Verify(s.t.Context())
@@ -182,6 +192,7 @@ func (s *stall) sound() {
 	require.Empty(s.t, reports[0].Holds)
 	require.Empty(s.t, reports[0].Unexplained)
 	require.Empty(s.t, reports[0].Gas)
+	s.shelf().agrees()
 }
 
 // TestCardanoR05_DepositAndWithdrawalAreRolledBack: a rollback takes a payment away for good,

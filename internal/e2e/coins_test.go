@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"testing"
@@ -106,7 +107,7 @@ func (s *shop) spent(id string) (coins, merges int, cost ledger.Amount) {
 	require.NoError(s.t, err)
 	for _, r := range rows {
 		a := outgoing.Attempts.Value(r)
-		if outgoing.PayoutOf(a.Intent) == id {
+		if outgoing.ParseID(a.Intent).For == id {
 			merges++
 		} else if a.Intent != id {
 			continue
@@ -183,21 +184,139 @@ func TestFT04_EarlyMergesMakePayoutsCheaper(t *testing.T) {
 	t.Parallel()
 	t.Run("btcd", func(t *testing.T) {
 		t.Parallel()
-		earlyMergesMakePayoutsCheaper(t, func() *utxotest.Mint { return utxotest.Open(t, "BTC", "simnet", 330) })
+		earlyMergesMakePayoutsCheaper(t, func() *utxotest.Mint { return utxotest.Open(t, "BTC", "simnet", 330) }, cheapCoins)
 	})
 	t.Run("litecoin_core", func(t *testing.T) {
 		t.Parallel()
-		earlyMergesMakePayoutsCheaper(t, func() *utxotest.Mint { return utxotest.Open(t, "LTC", "regtest", 130) })
+		earlyMergesMakePayoutsCheaper(t, func() *utxotest.Mint { return utxotest.Open(t, "LTC", "regtest", 130) }, cheapCoins)
+	})
+	// There is no node of Dogecoin's own in the tests: btcd judges transactions that are built by
+	// Dogecoin's fees, dust and kind of address, and whether it is stricter or not than Dogecoin Core
+	// stays open.
+	t.Run("dogecoins_rules_on_btcd", func(t *testing.T) {
+		t.Parallel()
+		earlyMergesMakePayoutsCheaper(t, func() *utxotest.Mint { return utxotest.Open(t, "DOGE", "simnet", 330) },
+			smallShop{own: "1", coin: "0.4", usd: "2400", amount: "22.5", high: 10_000_000, low: 1_000_000, deep: 60})
 	})
 }
 
-func earlyMergesMakePayoutsCheaper(t *testing.T, open func() *utxotest.Mint) {
+// smallShop is a shop of 60 coins: what each of them and of the operator's is worth, what is paid out,
+// and the network's fees in units for 1,000 bytes.
+type smallShop struct {
+	own, coin, usd, amount string
+	high, low              int64
+	deep                   int // blocks that make a transaction final
+}
+
+var cheapCoins = smallShop{own: "0.02", coin: "0.02", usd: "120", amount: "1.17", high: 200_000, low: 10_000, deep: 8}
+
+// dyingStore loses its process at a commit, after it or in place of it.
+type dyingStore struct {
+	storage.Store
+	left    int // commits until then; 0 = it lives
+	written bool
+	dead    bool
+}
+
+func (s *dyingStore) Commit(ctx context.Context, changes ...storage.Change) []error {
+	errs := make([]error, len(changes))
+	for i := range changes {
+		last := s.left == 1
+		if !s.dead && (!last || s.written) {
+			errs[i] = s.Store.Commit(ctx, changes[i])[0]
+		}
+		if s.dead = s.dead || last; s.dead {
+			errs[i] = storage.ErrUnknown
+		}
+		s.left--
+	}
+	return errs
+}
+
+// Two processes on a store and a real node take turns: one merges early, the other has that off or has other
+// figures. Either dies at one commit after the other. No coin is spent twice, no more is merged than is
+// decided on, and a payout of all goes through.
+func TestFT04_EarlyMergesOfProcessesThatAreConfiguredInDifferentWays(t *testing.T) {
+	t.Parallel()
+	for name, other := range map[string]outgoing.Merging{"off": {Off: true}, "figures": {Least: 40, Portion: 6}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := utxotest.Open(t, "BTC", "simnet", 330)
+			merging := outgoing.Merging{Least: 20, Portion: 3}
+			s := openShopWith(t, m, 10, "0.02", func(o *outgoing.Config) {
+				o.Merging = map[outgoing.MergingOf]outgoing.Merging{{}: merging}
+			})
+			rate := int64(200_000)
+			s.client = func() chain.Client {
+				return m.Connect(func(o *utxo.Options) { o.MinRate, o.FallbackRate = rate, rate })
+			}
+			p := s.order("120")
+			m.Spread(p.Address, dec("0.02"), 60)
+			s.until("completed", func() bool { return s.payment(p.ID).Status == payment.Completed })
+			turn := func(round int) {
+				if merging = (outgoing.Merging{Least: 20, Portion: 3}); round%2 == 1 {
+					merging = other
+				}
+				kept, d := s.store, &dyingStore{Store: s.store, written: round%4 < 2}
+				s.store = d
+				s.compose()
+				d.left = 1 + (round/4)%9
+				_ = s.app.Step(t.Context())
+				s.store = kept
+			}
+			s.compose()
+			for range 30 {
+				s.clock.Advance(time.Hour)
+				s.step()
+				m.Mine(1)
+			}
+			rate = 10_000
+			for round := range 120 {
+				turn(round)
+				s.clock.Advance(7 * time.Minute)
+				if round%5 == 0 {
+					m.Mine(1)
+				}
+			}
+			merging, rate = other, 200_000
+			s.compose()
+			amount := dec("1.17")
+			to, err := m.Client.AddressOf(testPub("payee"))
+			require.NoError(t, err)
+			w, err := s.app.Withdrawals.Create(t.Context(), s.tenant, withdrawal.CreateInput{
+				Terms: withdrawal.Terms{Amount: &amount, Currency: "BTC", Address: string(to)},
+			})
+			require.NoError(t, err)
+			s.until("withdrawn", func() bool {
+				w, err = s.app.Withdrawals.Get(t.Context(), s.tenant, w.ID)
+				require.NoError(t, err)
+				return w.Status == withdrawal.Completed
+			})
+			s.mine(8)
+			require.Equal(t, fmt.Sprint([]decimal.Decimal{decimal.New(int64(w.Amount), -8)}), fmt.Sprint(m.Paid(string(to))), "once")
+			rows, err := s.store.Find(t.Context(), storage.Query{Table: outgoing.Intents.Table, Partition: storage.Network("BTC"), Limit: 1000})
+			require.NoError(t, err)
+			ended := map[outgoing.State]int{}
+			for _, r := range rows {
+				if outgoing.ParseID(r.ID).Early() {
+					ended[outgoing.Intents.Value(r).State]++
+				}
+			}
+			t.Logf("early merges: %v", ended)
+			require.Positive(t, ended[outgoing.Final])
+			require.LessOrEqual(t, ended[outgoing.Cancelled], 14, "one an hour")
+			s.sound()
+		})
+	}
+}
+
+func earlyMergesMakePayoutsCheaper(t *testing.T, open func() *utxotest.Mint, of smallShop) {
 	t.Helper()
 	const coins = 60
 	cost := map[bool]ledger.Amount{}
 	for _, off := range []bool{true, false} {
 		m := open()
-		s := openShopWith(t, m, 10, "0.02", func(o *outgoing.Config) {
+		s := openShopWith(t, m, 10, of.own, func(o *outgoing.Config) {
 			o.Merging = map[outgoing.MergingOf]outgoing.Merging{{}: {Off: off, Least: 20, Portion: 3}}
 		})
 		at := func(rate int64) {
@@ -206,9 +325,9 @@ func earlyMergesMakePayoutsCheaper(t *testing.T, open func() *utxotest.Mint) {
 			}
 			s.compose()
 		}
-		at(200_000)
-		p := s.order("120")
-		m.Spread(p.Address, dec("0.02"), coins)
+		at(of.high)
+		p := s.order(of.usd)
+		m.Spread(p.Address, dec(of.coin), coins)
 		s.until("completed", func() bool { return s.payment(p.ID).Status == payment.Completed })
 		hours := func(n int) {
 			for range n {
@@ -218,13 +337,13 @@ func earlyMergesMakePayoutsCheaper(t *testing.T, open func() *utxotest.Mint) {
 			}
 		}
 		hours(30)
-		at(10_000)
+		at(of.low)
 		hours(20)
-		s.mine(8)
+		s.mine(of.deep)
 		next, err := s.app.EarlyMerge(t.Context(), s.tenant, m.Network)
 		require.NoError(t, err)
-		at(200_000)
-		amount := dec("1.17")
+		at(of.high)
+		amount := dec(of.amount)
 		to, err := m.Client.AddressOf(testPub("payee"))
 		require.NoError(t, err)
 		w, err := s.app.Withdrawals.Create(t.Context(), s.tenant, withdrawal.CreateInput{
@@ -236,7 +355,7 @@ func earlyMergesMakePayoutsCheaper(t *testing.T, open func() *utxotest.Mint) {
 			require.NoError(t, err)
 			return w.Status == withdrawal.Completed
 		})
-		s.mine(8)
+		s.mine(of.deep)
 		spends, _, paid := s.spent(w.ID)
 		rows, err := s.store.Find(t.Context(), storage.Query{
 			Table: outgoing.Attempts.Table, Partition: storage.Network(string(m.Network)), Limit: 1000,
@@ -245,7 +364,7 @@ func earlyMergesMakePayoutsCheaper(t *testing.T, open func() *utxotest.Mint) {
 		require.NoError(t, err)
 		early, before := 0, ledger.Amount(0)
 		for _, r := range rows {
-			if a := outgoing.Attempts.Value(r); outgoing.IsEarly(a.Intent) {
+			if a := outgoing.Attempts.Value(r); outgoing.ParseID(a.Intent).Early() {
 				early++
 				before += a.MaxCost
 			}

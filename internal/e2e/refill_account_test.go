@@ -327,9 +327,11 @@ func TestAnvilFT08_ColdAddressWithoutGas(t *testing.T) {
 	require.Error(t, err, "what it took is booked")
 	h.sound()
 
-	h.forked(12, taken.Tx)
-	h.isCold("USDTERC20", cold, float)
-	h.isCold("ETH", ether, etherFloat)
+	h.forked(12, taken.Tx) // it is sent again
+	h.until("landed again", func() bool { return h.refill(p.ID).Status == refill.Landed })
+	h.mine(2 * confirmations)
+	h.isCold("USDTERC20", cold-p.Amount, float)
+	h.isCold("ETH", ether-h.cost(taken.Tx), etherFloat)
 	h.sound()
 }
 
@@ -347,7 +349,7 @@ func (h *host) forked(depth int, drop string) {
 }
 
 // TestAnvilFT08_AForkTakesARefillBack: a landed refill is in no block any more. What was booked with it, its
-// cost too, is taken back, and is booked again where it comes again.
+// cost too, is taken back. It is sent again, by itself, and booked again.
 func TestAnvilFT08_AForkTakesARefillBack(t *testing.T) {
 	t.Parallel()
 	n := openAnvil(t, usual)
@@ -363,12 +365,68 @@ func TestAnvilFT08_AForkTakesARefillBack(t *testing.T) {
 	h.isCold("ETH", cold-p.Amount-took, float)
 	h.sound()
 
-	h.forked(8, taken.Tx)
-	h.isCold("ETH", cold, float)
+	at := n.height()
+	n.reorg(8, taken.Tx)
+	h.until("taken back", func() bool {
+		left, _, _ := aside(t, h.store, h.tenant, "ETH")
+		if st, err := h.app.NetworkStatus(ctx, "ETH"); err == nil && st.Halted != "" {
+			_, err = h.app.Operate.ResumeNetwork(ctx, "ETH", at-8, why)
+			require.NoError(t, err)
+		}
+		return left == cold
+	})
+	require.Equal(t, refill.Sending, h.refill(p.ID).Status)
 	h.sound()
-	n.ask(nil, "eth_sendRawTransaction", strings.TrimSpace(string(signed)))
-	h.mine(12)
+	h.until("landed again", func() bool { return h.refill(p.ID).Status == refill.Landed })
+	h.mine(2 * confirmations)
 	h.isCold("ETH", cold-p.Amount-h.cost(taken.Tx), float)
+	h.sound()
+}
+
+// TestAnvilFT08_TheWholeIsLessThanIsNeeded: less lies cold than the hot coins lack. What is there is
+// proposed, less its fee.
+func TestAnvilFT08_TheWholeIsLessThanIsNeeded(t *testing.T) {
+	t.Parallel()
+	for currency, target := range map[string]string{"ETH": "90", "USDTERC20": "5000"} {
+		t.Run(currency, func(t *testing.T) {
+			t.Parallel()
+			n := openAnvil(t, usual)
+			h, k := cooled(t, n, currency), keeper(t)
+			cold, _, float := aside(t, h.store, h.tenant, currency)
+			if c := n.currency(currency); c.Native() { // its owner sent nothing of his own there
+				units := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(c.Decimals-c.Scale)), nil)
+				n.ask(nil, "anvil_setBalance", addressOf(k), (*hexutil.Big)(units.Mul(units, big.NewInt(int64(cold)))))
+			}
+			chill(t, h.app, h.tenant, currency, addressOf(k).Hex(), "10000", target)
+			h.until("proposed", func() bool { return len(h.refills()) > 0 })
+			p := h.refills()[0]
+			if currency == "ETH" {
+				require.Less(t, p.Amount, cold)
+				require.Greater(t, p.Amount, cold-cold/10)
+			} else {
+				require.Equal(t, cold, p.Amount)
+			}
+			taken, _, err := h.app.Operate.TakeRefill(t.Context(), h.tenant, p.ID, signedBy(t, k, p, nil), why)
+			require.NoError(t, err)
+			h.until("landed", func() bool { return h.refill(p.ID).Status == refill.Landed })
+			h.mine(2 * confirmations)
+			left := cold - p.Amount
+			if currency == "ETH" {
+				left -= h.cost(taken.Tx)
+			}
+			h.isCold(currency, left, float)
+			h.sound()
+			h.mine(5)
+			require.Len(t, h.refills(), 1, "what is left is not worth its fee")
+		})
+	}
+}
+
+func (h *host) refills() []refill.Proposal {
+	h.t.Helper()
+	all, _, err := h.app.Operate.Refills(h.t.Context(), h.tenant, 10, 0)
+	require.NoError(h.t, err)
+	return all
 }
 
 // TestAnvilFT08_ATokenThatRefuses: the token does not move what was signed. The proposal is gone, and names
@@ -412,7 +470,7 @@ func TestAnvilFT08_ARefillIsProposedByItself(t *testing.T) {
 	for range 20 {
 		h.mine(1)
 	}
-	all, err := h.app.Operate.Refills(ctx, h.tenant, 10, 0)
+	all, _, err := h.app.Operate.Refills(ctx, h.tenant, 10, 0)
 	require.NoError(t, err)
 	require.Empty(t, all)
 	require.Equal(t, 1, strings.Count(said.String(), "refill_not_proposed"), said)
@@ -424,14 +482,14 @@ func TestAnvilFT08_ARefillIsProposedByItself(t *testing.T) {
 	for range 20 {
 		h.mine(1)
 	}
-	all, err = h.app.Operate.Refills(ctx, h.tenant, 10, 0)
+	all, _, err = h.app.Operate.Refills(ctx, h.tenant, 10, 0)
 	require.NoError(t, err)
 	require.Len(t, all, 1)
 	require.Equal(t, refill.Open, all[0].Status)
 	_, _, err = h.app.Operate.CancelRefill(ctx, h.tenant, all[0].ID, why)
 	require.NoError(t, err)
 	h.mine(20)
-	all, err = h.app.Operate.Refills(ctx, h.tenant, 10, 0)
+	all, _, err = h.app.Operate.Refills(ctx, h.tenant, 10, 0)
 	require.NoError(t, err)
 	require.Len(t, all, 1)
 	h.sound()

@@ -234,7 +234,7 @@ func TestCoinsFT08_RefillIsProposedByItself(t *testing.T) {
 	s, _ := cooledShop(t, m, safe)
 	s.keep(safe, "0.5", "0.45")
 	s.mine(3)
-	all, err := s.app.Operate.Refills(t.Context(), s.tenant, 10, 0)
+	all, _, err := s.app.Operate.Refills(t.Context(), s.tenant, 10, 0)
 	require.NoError(t, err)
 	require.Len(t, all, 1)
 	require.Equal(t, refill.Open, all[0].Status)
@@ -242,9 +242,26 @@ func TestCoinsFT08_RefillIsProposedByItself(t *testing.T) {
 	require.NoError(t, err)
 	s.mine(5)
 	require.Equal(t, refill.Cancelled, s.refill(all[0].ID).Status)
-	all, err = s.app.Operate.Refills(t.Context(), s.tenant, 10, 0)
+	all, _, err = s.app.Operate.Refills(t.Context(), s.tenant, 10, 0)
 	require.NoError(t, err)
 	require.Len(t, all, 1, "who cancelled it is not asked again at once")
+	s.sound()
+}
+
+// TestCoinsFT08_TheWholeIsLessThanIsNeeded: less lies cold than the hot coins lack. What is there is
+// proposed, less its fee.
+func TestCoinsFT08_TheWholeIsLessThanIsNeeded(t *testing.T) {
+	t.Parallel()
+	m := utxotest.Open(t, "BTC", "simnet", 330)
+	safe := openSafe(t, m, false)
+	s, move := cooledShop(t, m, safe)
+	s.keep(safe, "90", "80")
+	s.mine(3)
+	all, _, err := s.app.Operate.Refills(t.Context(), s.tenant, 10, 0)
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	require.Equal(t, move.Amount, all[0].Amount+all[0].Fee)
+	require.Len(t, all[0].Outputs, 1)
 	s.sound()
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
 	"github.com/cryptopay-go/cryptopay/wallet"
+	"github.com/cryptopay-go/cryptopay/wallet/reconcile"
 	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
@@ -95,8 +96,9 @@ func (m *market) compose() {
 		Addresses: seed.Hardened(map[chain.Network]keys.Encode{"SOL": m.client.AddressOf}),
 		Rates:     rates.NewFixed(m.clock.Now, "USD", map[string]string{"SOL": "100", "USDT": "1", "USDC": "1"}),
 		Key:       bytes.Repeat([]byte{7}, 32), Clock: m.clock, Notifier: m.inbox, Callbacks: webhook.Guard{AllowHTTP: true},
-		Outgoing: outgoing.Config{Poll: time.Second, StuckAfter: 10 * time.Second},
-		Log:      slog.New(slog.NewTextHandler(m.t.Output(), nil)),
+		Reconcile: reconcile.Config{Halt: true},
+		Outgoing:  outgoing.Config{Poll: time.Second, StuckAfter: 10 * time.Second},
+		Log:       slog.New(slog.NewTextHandler(m.t.Output(), nil)),
 	})
 	require.NoError(m.t, err)
 	require.NoError(m.t, m.app.Open(m.t.Context(), keys.Tables()...))
@@ -229,6 +231,8 @@ func (m *market) spent() int64 {
 	return 0
 }
 
+func (m *market) shelf() shelf { return shelf{m.t, m.store, "SOL", m.clock, m.mine} }
+
 func (m *market) sound() {
 	m.t.Helper()
 	reports, err := m.app.Verify(m.t.Context())
@@ -238,6 +242,7 @@ func (m *market) sound() {
 	require.Empty(m.t, reports[0].Holds)
 	require.Empty(m.t, reports[0].Unexplained)
 	require.Empty(m.t, reports[0].Gas)
+	m.shelf().agrees()
 }
 
 func TestSolanaCoinsInAndOut(t *testing.T) {

@@ -141,7 +141,8 @@ func (s *Service) arrived(ctx context.Context, list []*account) error {
 				return
 			}
 		}
-		if v.Currency != "" && v.Height > a.look.Height {
+		own := v.From == string(a.address) // moved nothing; or on Solana what a transaction of its own brought, which is in its cost
+		if v.Currency != "" && v.Height > a.look.Height && !own {
 			a.in = append(a.in, inflow{v.Currency, v.Exact, v.Height, v.FirstSeen})
 		}
 	}

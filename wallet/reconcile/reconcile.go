@@ -78,10 +78,6 @@ type Service struct {
 	touched map[string]string // orders that have ended, and their tenants
 }
 
-// unproven are networks whose balances were not compared with the books in any test: what an
-// account must keep there, and who pays for it, could be taken for a difference.
-var unproven = []chain.Network{"ADA", "SOL", "XLM"}
-
 // New checks the configuration. It does no I/O.
 func New(cfg Config) (*Service, error) {
 	if cfg.Store == nil || cfg.Client == nil || cfg.Registry == nil || cfg.Now == nil {
@@ -104,7 +100,6 @@ func New(cfg Config) (*Service, error) {
 	if s.gas, err = cfg.Registry.Gas(name); err != nil {
 		return nil, err
 	}
-	cfg.Off = cfg.Off || slices.Contains(unproven, name)
 	s.currencies = cfg.Registry.On(name)
 	s.many, _ = cfg.Client.(chain.Multiplexer)
 	for _, c := range s.currencies {

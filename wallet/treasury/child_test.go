@@ -76,11 +76,11 @@ func TestW14_ChildKeepsWhatItMayCost(t *testing.T) {
 	require.Equal(t, outgoing.Signed, child.State)
 	set, _ := w.reservation(id)
 	require.LessOrEqual(t, child.MaxCost, set.Amount)
-	_, ok := w.reservation(outgoing.CPFPIntentID(id))
+	_, ok := w.reservation(outgoing.ID{Kind: outgoing.OrderChild, For: id}.String())
 	require.False(t, ok, "its parent has it yet")
 
 	w.parentAlone()
-	left, ok := w.reservation(outgoing.CPFPIntentID(id))
+	left, ok := w.reservation(outgoing.ID{Kind: outgoing.OrderChild, For: id}.String())
 	require.True(t, ok && left.Open)
 	require.Equal(t, child.MaxCost, left.Amount)
 	reports, err := w.app.Verify(t.Context())
@@ -168,7 +168,7 @@ func TestChildThatEndsFirst(t *testing.T) {
 	require.Equal(t, outgoing.Signed, w.intents(chain.ForCancel)[0].State)
 	for range 2 { // told twice
 		require.NoError(t, w.app.Treasury.HandleOutcome(t.Context(), outgoing.Outcome{
-			Intent: outgoing.CPFPIntentID(id), Purpose: chain.ForCancel, Tenant: w.tenant, Network: "BTC", Currency: "BTC", State: outgoing.Failed, At: w.clock.Now(),
+			Intent: outgoing.ID{Kind: outgoing.OrderChild, For: id}.String(), Purpose: chain.ForCancel, Tenant: w.tenant, Network: "BTC", Currency: "BTC", State: outgoing.Failed, At: w.clock.Now(),
 		}))
 	}
 	_, ok := w.reservation(id)

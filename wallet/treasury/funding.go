@@ -245,14 +245,17 @@ func (t *Treasury) GasFor(ctx context.Context, in chain.Intent) (string, error) 
 }
 
 // gasID is the intent of a sweep's gas transfer of that number, from 1.
-func gasID(funding int, sweep string) string { return fmt.Sprintf("gas/%d/%s", funding, sweep) }
+func gasID(funding int, sweep string) string {
+	return outgoing.ID{Kind: outgoing.OrderGas, For: sweep, Number: funding}.String()
+}
 
 // sweepOf reads a gasID.
 func sweepOf(intent string) (funding int, sweep string, err error) {
-	if _, err := fmt.Sscanf(intent, "gas/%d/%s", &funding, &sweep); err != nil {
-		return 0, "", fmt.Errorf("treasury: gas intent %q: %w", intent, err)
+	id := outgoing.ParseID(intent)
+	if id.Kind != outgoing.OrderGas {
+		return 0, "", fmt.Errorf("treasury: %q is no gas transfer of a sweep", intent)
 	}
-	return funding, sweep, nil
+	return id.Number, id.For, nil
 }
 
 // callOff ends the gas transfers of a sweep that are needed no more, amount being that of

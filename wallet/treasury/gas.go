@@ -98,7 +98,7 @@ func (t *Treasury) counted(in chain.Intent) bool {
 	case chain.ForGas:
 		return true
 	case chain.ForCancel:
-		return outgoing.IsEarly(in.ID)
+		return outgoing.ParseID(in.ID).Early()
 	case chain.ForSweep:
 		gas, err := t.cfg.Registry.Gas(in.Network)
 		return err == nil && in.Currency == gas.Code || t.sponsored(in)
@@ -501,13 +501,13 @@ func (t *Treasury) childOf(o outgoing.Outcome) string {
 	if err != nil || info.Family != chain.UTXOFamily || o.Purpose != chain.ForWithdrawal {
 		return ""
 	}
-	return outgoing.CPFPIntentID(o.Intent)
+	return outgoing.ID{Kind: outgoing.OrderChild, For: o.Intent}.String()
 }
 
 // decideRelease ends one reservation, or does nothing where it returns an error.
 func (t *Treasury) decideRelease(b *endings, o outgoing.Outcome) error {
 	r := b.of[o.Intent]
-	if r.there && !r.v.Open || !r.there && !outgoing.IsHelp(o.Intent) {
+	if r.there && !r.v.Open || !r.there && !outgoing.ParseID(o.Intent).Helps() {
 		return nil
 	}
 	float, heir := b.float, (*reserved)(nil)

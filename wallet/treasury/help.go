@@ -39,7 +39,7 @@ func (t *Treasury) raise(ctx context.Context, tenant, intent string, most ledger
 	p := storage.Tenant(tenant)
 	return storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
 		r, row, found, err := Reservations.One(ctx, t.cfg.Store, p, intent)
-		if err == nil && !found && outgoing.IsCPFP(intent) {
+		if err == nil && !found && outgoing.ParseID(intent).Kind == outgoing.OrderChild {
 			return storage.Change{}, &WaitError{Reason: outgoing.ReasonOperatorFunds, Err: errOfPayout}
 		}
 		if err != nil || !found {

@@ -29,7 +29,7 @@ func (t *Treasury) Grant(ctx context.Context, in chain.Intent, most ledger.Amoun
 		most = min(most, allowed)
 	}
 	bounded := in.Purpose == chain.ForSweep
-	if outgoing.IsEarly(in.ID) {
+	if outgoing.ParseID(in.ID).Early() {
 		needed, err := outgoing.PayoutNeedsMerge(ctx, t.cfg.Store, in.Network, in.Tenant)
 		if err != nil {
 			return 0, err
@@ -48,7 +48,7 @@ func (t *Treasury) Grant(ctx context.Context, in chain.Intent, most ledger.Amoun
 	if most <= in.MaxCost {
 		return in.MaxCost, nil
 	}
-	if outgoing.IsMerge(in.ID) { // nothing may be set aside for it yet
+	if outgoing.ParseID(in.ID).Kind == outgoing.OrderMerge { // nothing may be set aside for it yet
 		merge := in
 		merge.MaxCost = most
 		if _, err := t.reserve(ctx, merge); err != nil {

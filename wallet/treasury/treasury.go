@@ -95,6 +95,9 @@ type Config struct {
 	// Sent returns the proposal of a refill that made a transaction, and what the network took for it: see
 	// refill.Service.Sent. Defaults to none.
 	Sent func(ctx context.Context, tenant string, n chain.Network, currency, tx string, spends []string) (p refill.Proposal, cost ledger.Amount, ok bool, err error)
+	// LostRefill is told of a transaction that paid the tenant and is in no block any more: see
+	// refill.Service.Lost. Defaults to nothing.
+	LostRefill func(ctx context.Context, tenant string, n chain.Network, tx string) error
 	// Cold lists a tenant's wallets that Sync only looks at. Defaults to none.
 	Cold func(ctx context.Context, tenant string) ([]ColdWallet, error)
 	// Custodian keeps coins elsewhere. Defaults to none.
@@ -136,6 +139,9 @@ func New(cfg Config) (*Treasury, error) {
 		cfg.Proposed = func(context.Context, string, chain.Network, ...string) (map[string]refill.Proposal, error) {
 			return nil, nil
 		}
+	}
+	if cfg.LostRefill == nil {
+		cfg.LostRefill = func(context.Context, string, chain.Network, string) error { return nil }
 	}
 	if cfg.Sent == nil {
 		cfg.Sent = func(context.Context, string, chain.Network, string, string, []string) (p refill.Proposal, cost ledger.Amount, ok bool, err error) {
@@ -264,6 +270,9 @@ func (t *Treasury) HandleHot(ctx context.Context, f incoming.Fact) error {
 	}
 	switch {
 	case gone:
+		if err := t.cfg.LostRefill(ctx, s.Tenant, chain.Network(s.Network), s.Tx); err != nil {
+			return err
+		}
 		return t.Lost(ctx, s)
 	case !f.Final.Valid() || s.Currency == "" || s.Amount <= 0:
 		return nil

@@ -46,14 +46,27 @@ type Mint struct {
 
 // Open starts btcd ("simnet", "regtest") for BTC, or Litecoin Core for LTC, and mines
 // coins. Segregated witness is active on btcd from block 300 on. args go to the node.
+// For DOGE it is btcd, too, with Dogecoin's fees, dust and kind of address: no node of
+// Dogecoin's own is in the tests.
 func Open(t testing.TB, network chain.Network, kind string, blocks int, args ...string) *Mint {
 	t.Helper()
 	sum := sha256.Sum256([]byte("a customer who mines"))
 	m := &Mint{t: t, Network: network, dialect: utxo.Btcd}
 	m.key, _ = btcec.PrivKeyFromBytes(sum[:])
+	rules := network
+	if network == "DOGE" {
+		rules = "BTC"
+	}
 	var ok bool
-	m.params, ok = utxo.Testnets(network, kind)
+	m.params, ok = utxo.Testnets(rules, kind)
 	require.True(t, ok)
+	if network == "DOGE" {
+		doge, ok := utxo.Mainnet(network)
+		require.True(t, ok)
+		doge.Name, doge.Genesis, doge.Address, doge.Checkpoint = m.params.Name, m.params.Genesis, m.params.Address, m.params.Checkpoint
+		doge.Address.HRP, doge.AuxPoW = "", false
+		m.params = doge
+	}
 	if network == "LTC" {
 		m.dialect = utxo.Core
 		m.Node = testenv.Litecoind(t, args...)
@@ -205,6 +218,10 @@ func (m *Mint) Script(to string) []byte {
 	m.t.Helper()
 	kind, program, ok := m.params.Address.Program(to)
 	require.True(m.t, ok, to)
+	if m.params.Legacy {
+		require.Equal(m.t, "P2PKH", kind)
+		return append(append([]byte{0x76, 0xa9, 20}, program...), 0x88, 0xac)
+	}
 	require.Equal(m.t, "P2WPKH", kind)
 	return append([]byte{0, 20}, program...)
 }

@@ -22,8 +22,8 @@ var incomingBugs = []Bug{
 	},
 	{
 		ID: "fork-off-by-one", File: "chain/incoming/fork.go",
-		Old:  `storage.Cond{Column: "height", Op: storage.Gt, Value: ancestor.Height})`,
-		New:  `storage.Cond{Column: "height", Op: storage.Gt, Value: ancestor.Height + 1})`,
+		Old:  `storage.Cond{Column: "height", Op: storage.Gt, Value: above})`,
+		New:  `storage.Cond{Column: "height", Op: storage.Gt, Value: above + 1})`,
 		What: "a reorg leaves the transfers of the lowest block that it took away",
 	},
 	{

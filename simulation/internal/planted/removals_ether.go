@@ -39,8 +39,8 @@ var etherRemovals = []Bug{
 	},
 	{
 		ID: "FN05-holding-survives-fork", File: "chain/incoming/fork.go",
-		Old:     "Value: ancestor.Height + 1})\n\treturn c, err",
-		New:     "Value: ancestor.Height + 1000})\n\treturn c, err",
+		Old:     "Value: above + 1})\n\treturn c, err",
+		New:     "Value: above + 1000})\n\treturn c, err",
 		What:    "what an address held on a branch that is gone is built on",
 		Package: "chain/incoming", Test: "TestFN05_HoldingIsKeptAndDroppedByAFork",
 	},

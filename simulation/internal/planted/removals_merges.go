@@ -96,7 +96,7 @@ var mergeRemovals = []Bug{
 	},
 	{
 		ID: "FT04-halt-lets-merges-out", File: "chain/outgoing/halt.go",
-		Old: "frees := in.Purpose == chain.ForCancel && !IsHelp(in.ID)", New: "frees := in.Purpose == chain.ForCancel && !IsCPFP(in.ID)",
+		Old: "frees := in.Purpose == chain.ForCancel && !helps(in.ID)", New: "frees := in.Purpose == chain.ForCancel && ParseID(in.ID).Kind != OrderChild",
 		What:    "coins of a halted tenant are merged",
 		Package: "chain/outgoing", Test: "TestFT04_HaltKeepsMergesBack",
 	},
@@ -114,13 +114,13 @@ var mergeRemovals = []Bug{
 	},
 	{
 		ID: "FT04-nothing-set-aside", File: "wallet/treasury/raise.go",
-		Old: "if outgoing.IsMerge(in.ID) { // nothing", New: "if outgoing.IsMerge(in.ID) && false { // nothing",
+		Old: "if outgoing.ParseID(in.ID).Kind == outgoing.OrderMerge { // nothing", New: "if false { // nothing",
 		What:    "nothing is set aside for a merge",
 		Package: ".", Test: "TestFT04_FeesRiseWhileCoinsAreMerged",
 	},
 	{
 		ID: "FT04-set-aside-for-ever", File: "wallet/treasury/gas.go",
-		Old: "!r.there && !outgoing.IsHelp(o.Intent)", New: "!r.there && !outgoing.IsCPFP(o.Intent)",
+		Old: "!r.there && !outgoing.ParseID(o.Intent).Helps()", New: "!r.there && outgoing.ParseID(o.Intent).Kind != outgoing.OrderChild",
 		What:    "what a merge that has ended may cost is set aside for ever",
 		Package: ".", Test: "TestFT04_NothingIsSetAsideForAMergeThatHasEnded",
 	},
@@ -179,7 +179,7 @@ var mergeRemovals = []Bug{
 	},
 	{
 		ID: "FT04-early-ones-together", File: "chain/outgoing/early.go",
-		Old: "case r.ID != but && IsMerge(r.ID) && v.State != Executed:", New: "case false:",
+		Old: "case r.ID != but && ParseID(r.ID).Kind == OrderMerge && v.State != Executed:", New: "case false:",
 		What:    "merges that no payout needs are made while others are on their way",
 		Package: ".", Test: "TestFT04_OneEarlyMergeAtATime",
 	},
@@ -191,7 +191,7 @@ var mergeRemovals = []Bug{
 	},
 	{
 		ID: "FT04-early-costs-uncounted", File: "wallet/treasury/gas.go",
-		Old: "return outgoing.IsEarly(in.ID)", New: "return false",
+		Old: "return outgoing.ParseID(in.ID).Early()", New: "return false",
 		What:    "merges that no payout needs cost more in a day than Config.DailyCost",
 		Package: ".", Test: "TestFT04_EarlyMergesCostNoMoreThanADayMay",
 	},

@@ -90,8 +90,8 @@ var walletBugs = []Bug{
 	},
 	{
 		ID: "gas-intent-reused", File: "wallet/treasury/funding.go",
-		Old:  `func gasID(funding int, sweep string) string { return fmt.Sprintf("gas/%d/%s", funding, sweep) }`,
-		New:  `func gasID(funding int, sweep string) string { return fmt.Sprintf("gas/%d/%s", min(funding, 1), sweep) }`,
+		Old:  `For: sweep, Number: funding}`,
+		New:  `For: sweep, Number: min(funding, 1)}`,
 		What: "a sweep that needs gas a second time waits for the first",
 	},
 	{

@@ -12,8 +12,8 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore/internal/sqltest"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/postgres"
-	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqltest"
 	"github.com/cryptopay-go/cryptopay/storage/storagetest"
 )
 

@@ -14,8 +14,8 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore/internal/sqltest"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/postgres"
-	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqltest"
 	"github.com/cryptopay-go/cryptopay/storage/storagetest"
 )
 

@@ -14,8 +14,8 @@ import (
 	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore/internal/sqltest"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/postgres"
-	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqltest"
 	"github.com/cryptopay-go/cryptopay/storage/storagetest"
 )
 

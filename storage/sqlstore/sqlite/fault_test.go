@@ -18,8 +18,8 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore/internal/sqltest"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
-	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqltest"
 	"github.com/cryptopay-go/cryptopay/storage/storagetest"
 )
 

@@ -14,8 +14,8 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore/internal/sqltest"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
-	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqltest"
 	"github.com/cryptopay-go/cryptopay/storage/storagetest"
 )
 
