@@ -123,8 +123,7 @@ type Client struct {
 
 	mu     sync.Mutex
 	places map[int64]int64 // slots of heights, as last seen; verified on use
-	looks  map[key]look    // at the accounts whose histories were read
-	odd    map[key]look    // what they held that their histories did not explain
+	looks  looks           // of the last Scan by histories
 }
 
 // token is a registered mint, and what the chain says of it once it was checked.
