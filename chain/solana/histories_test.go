@@ -444,6 +444,81 @@ func TestFN09_ListsThatAreLate(t *testing.T) {
 	require.Len(t, found, 1, "it held nothing before")
 }
 
+// What changed without a transaction that tells it has blocks read whole, once: a reward, and coins
+// that a stranger sent to a token account without naming its program.
+func TestFN09_ChangesThatNoTransactionTells(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	a := n.account("a")
+	at := solanatest.ATA(pubOf(a), n.program, n.mint)
+	n.pay(chaintest.Payment{To: a, Currency: "USDTSOL", Amount: decimal.NewFromInt(1)})
+	n.Mine(1)
+	trail, w := clienttest.Begun(t, n.client), &clienttest.Few{Only: follow.Only{a}}
+	read := func() int {
+		before := len(trail)
+		n.Mine(4)
+		_, trail = clienttest.Follow(t, n.client, trail, w, 10)
+		return len(trail) - before
+	}
+	require.Equal(t, 1, read())
+	n.Set(pubOf(a), sdk.SystemProgramID, 3_000_000, nil)
+	require.Equal(t, 4, read())
+	require.Equal(t, 1, read())
+	n.Send(nil, n.MoveCoins(at, 1))
+	require.Equal(t, 4, read())
+	require.Equal(t, 1, read())
+	n.client = n.newClient()
+	require.Equal(t, 4, read(), "after a start its last transaction is asked for")
+	require.Equal(t, 1, read())
+	n.pay(chaintest.Payment{To: a, Currency: "USDTSOL", Amount: decimal.NewFromInt(1)})
+	n.Mine(3)
+	require.Len(t, clienttest.Agree(t, n.client, trail, a), 1)
+}
+
+// What a transaction did is asked for once, and an idle poll asks for none, also where looks are of
+// a slot after the head.
+func TestFN09_TransactionsAreAskedForOnce(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	var mu sync.Mutex
+	asked, grow := 0, false
+	n.client, _ = n.through(func(question, answer []byte) []byte {
+		mu.Lock()
+		defer mu.Unlock()
+		if bytes.Contains(question, []byte("getTransaction")) {
+			asked++
+		}
+		if grow && bytes.Contains(question, []byte("getTokenAccountsByOwner")) {
+			grow = false
+			n.Mine(2)
+		}
+		return answer
+	})
+	a, b := n.account("a"), n.account("b")
+	for range 3 {
+		n.pay(chaintest.Payment{To: a, Currency: "SOL", Amount: decimal.NewFromInt(1)})
+		n.Mine(1)
+	}
+	trail, w := clienttest.Begun(t, n.client), &clienttest.Few{Only: follow.Only{a, b}}
+	n.Mine(1)
+	for i, want := range []int{1, 0, 0, 3, 0, 0} {
+		if want == 3 {
+			n.pay(chaintest.Payment{To: a, Currency: "SOL", Amount: decimal.NewFromInt(1)})
+			n.pay(chaintest.Payment{To: b, Currency: "USDTSOL", Amount: decimal.NewFromInt(1)})
+			n.Mine(1)
+		}
+		mu.Lock()
+		asked, grow = 0, true
+		mu.Unlock()
+		s, err := n.client.Scan(t.Context(), trail, w, 10)
+		require.NoError(t, err)
+		for _, x := range s.Blocks {
+			trail = append(trail, x.Block)
+		}
+		require.Equal(t, want, asked, "poll %d", i)
+	}
+}
+
 // Of several nodes behind one URL, one that is a little behind refuses: the next may not.
 func TestFN09_ANodeThatIsALittleBehind(t *testing.T) {
 	t.Parallel()
