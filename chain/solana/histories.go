@@ -212,13 +212,16 @@ func (c *Client) held(ctx context.Context, accounts []key, head header) (out []l
 }
 
 // explained returns an error where what accounts hold does not follow, transaction by transaction,
-// from what their lists name. Then the lists are behind the node's blocks, or lack something, and
-// blocks are read whole. What an account held at the last block is what it held at the last look,
-// else after the newest transaction that is listed up to there, else nothing.
+// from what their lists name. Then a list is behind the node's blocks, or lacks something, and blocks
+// are read whole. It begins with what an account held at the last block: at the last look, else after
+// the newest transaction that is listed up to there, else nothing.
 //
-// A look is of the head's slot or of a later one. So the last one counts where it was taken with the
-// last block as head, and one at or before that block saw the same. What no list explains, as where
-// a node has dropped what is old, is passed once blocks were read whole beyond it.
+// A look is of the head's slot or of a later one. So the last look counts where its head was the last
+// block, and a look at or before that block saw the same. What no list tells, as where a node has
+// dropped what is old, is passed that way once blocks were read whole beyond it.
+//
+// What no look can show is a change that was undone before the next one. Strangers only add to an
+// account, so one of the two is our own.
 func (c *Client) explained(ctx context.Context, accounts []key, now []look, lists [][]listed, last chain.Block, head header) error {
 	from, err := slotOf(last.Hash)
 	if err != nil {
@@ -347,8 +350,9 @@ func (c *Client) abreast(ctx context.Context, v any, method string, params ...an
 }
 
 // naming lists the transactions up to a slot that name an account, the newest first, down to the
-// first that is not after another slot. A page that is shorter than was asked for is the last, by
-// the node's word: some give one where they cannot read what is older.
+// first that is not after another slot. A page that is shorter than was asked for ends the list.
+// Validators give one also where their long-term storage does not have the transaction that the page
+// was asked for by: what is missing then is not explained.
 func (c *Client) naming(ctx context.Context, k key, from, to int64, head header) (out []listed, err error) {
 	before, size := "", firstPage
 	for last, page := int64(1)<<62, 0; ; page++ {
