@@ -52,16 +52,20 @@ func TestFN09_LateHistoriesLoseNothing(t *testing.T) {
 			n := openTown(t)
 			var mu sync.Mutex
 			r := rand.New(rand.NewPCG(seed, 10)) //nolint:gosec // a test
-			late := 0
+			late, hidden := 0, 0
 			found := clienttest.Ways{
 				Registry: n.registry, Whole: n.newClient(func(o *Options) { o.FewAddresses = -1 }),
 				Few: n.lacking(func(place int) bool {
 					mu.Lock()
 					defer mu.Unlock()
-					if place == 0 {
-						late = max(0, r.IntN(40)-36)
+					if place == 0 { // most lists of a poll have all
+						late = max(0, r.IntN(120)-116)
 					}
-					return place < late || r.IntN(40) == 0
+					lacks := place < late || r.IntN(400) == 0
+					if lacks {
+						hidden++
+					}
+					return lacks
 				})(func(o *Options) { o.FewAddresses = 1000 }),
 				Seed: seed, Rounds: 60,
 				Address: func(i int) chain.Address { return accountOf(t, n.client, fmt.Sprint(t.Name(), i)).Address },
@@ -69,6 +73,7 @@ func TestFN09_LateHistoriesLoseNothing(t *testing.T) {
 				Settle:  func(testing.TB) { n.Fault("skip", 0); n.Mine(solanatest.Finality + 1) },
 			}.Run(t)
 			require.Greater(t, found, 20)
+			require.Greater(t, hidden, 20)
 		})
 	}
 }
