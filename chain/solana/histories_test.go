@@ -31,14 +31,7 @@ func TestFN09_HistoriesAreComplete(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			n := openTown(t)
-			found := clienttest.Ways{
-				Registry: n.registry, Whole: n.newClient(func(o *Options) { o.FewAddresses = -1 }),
-				Few: n.newClient(func(o *Options) { o.FewAddresses = 1000 }), Seed: seed, Rounds: 60,
-				Address: func(i int) chain.Address { return accountOf(t, n.client, fmt.Sprint(t.Name(), i)).Address },
-				Happen:  n.happen,
-				Settle:  func(testing.TB) { n.Fault("skip", 0); n.Mine(solanatest.Finality + 1) },
-			}.Run(t)
-			require.Greater(t, found, 20)
+			require.Greater(t, n.ways(seed, n.newClient), 20)
 		})
 	}
 }
@@ -53,29 +46,35 @@ func TestFN09_LateHistoriesLoseNothing(t *testing.T) {
 			var mu sync.Mutex
 			r := rand.New(rand.NewPCG(seed, 10)) //nolint:gosec // a test
 			late, hidden := 0, 0
-			found := clienttest.Ways{
-				Registry: n.registry, Whole: n.newClient(func(o *Options) { o.FewAddresses = -1 }),
-				Few: n.lacking(func(place int) bool {
-					mu.Lock()
-					defer mu.Unlock()
-					if place == 0 { // most lists of a poll have all
-						late = max(0, r.IntN(120)-116)
-					}
-					lacks := place < late || r.IntN(400) == 0
-					if lacks {
-						hidden++
-					}
-					return lacks
-				})(func(o *Options) { o.FewAddresses = 1000 }),
-				Seed: seed, Rounds: 60,
-				Address: func(i int) chain.Address { return accountOf(t, n.client, fmt.Sprint(t.Name(), i)).Address },
-				Happen:  n.happen,
-				Settle:  func(testing.TB) { n.Fault("skip", 0); n.Mine(solanatest.Finality + 1) },
-			}.Run(t)
-			require.Greater(t, found, 20)
+			few := n.lacking(func(place int) bool {
+				mu.Lock()
+				defer mu.Unlock()
+				if place == 0 { // most lists of a poll have all
+					late = max(0, r.IntN(120)-116)
+				}
+				lacks := place < late || r.IntN(400) == 0
+				if lacks {
+					hidden++
+				}
+				return lacks
+			})
+			require.Greater(t, n.ways(seed, few), 20)
 			require.Greater(t, hidden, 20)
 		})
 	}
+}
+
+// ways is how many transfers are found in all ways.
+func (n *town) ways(seed uint64, few func(...func(*Options)) *Client) int {
+	t := n.t.(*testing.T)
+	n.Mine(4) // what no fork takes back
+	return clienttest.Ways{
+		Registry: n.registry, Whole: n.newClient(func(o *Options) { o.FewAddresses = -1 }),
+		Few: few(func(o *Options) { o.FewAddresses = 1000 }), Seed: seed, Rounds: 60,
+		Address: func(i int) chain.Address { return accountOf(t, n.client, fmt.Sprint(t.Name(), i)).Address },
+		Happen:  n.happen,
+		Settle:  func(testing.TB) { n.Fault("skip", 0); n.Mine(solanatest.Finality + 1) },
+	}.Run(t)
 }
 
 // happen is one of the things that can happen on the chain.
