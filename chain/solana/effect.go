@@ -26,6 +26,19 @@ type movement struct {
 	amount   uint64
 }
 
+// effectOf reads a transaction and whom it names.
+func effectOf(t *blockTx) (*effect, error) {
+	e := &effect{t: t}
+	raw, err := t.bytes()
+	if err != nil {
+		return nil, err
+	}
+	if e.transaction, err = readTransaction(raw); err != nil {
+		return nil, err
+	}
+	return e, e.addresses()
+}
+
 // addresses are the transaction's own, then what its tables gave.
 func (e *effect) addresses() error {
 	e.accounts = e.keys

@@ -2,6 +2,8 @@ package solana
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"slices"
@@ -45,27 +47,26 @@ func (c *Client) named(ctx context.Context, list []chain.Address, last chain.Blo
 		return nil, chain.Block{}, err
 	}
 	accounts := slices.Concat(owned...)
-	looks, err := c.held(ctx, accounts, head)
+	now, err := c.held(ctx, accounts, head)
 	if err != nil {
 		return nil, chain.Block{}, err
 	}
-	var mu sync.Mutex
-	found := map[int64]bool{}
-	err = follow.Until(len(accounts), c.o.Parallel, func(i int) error {
-		slots, newest, err := c.naming(ctx, accounts[i], from, end.slot, head)
-		mu.Lock()
-		defer mu.Unlock()
-		for _, s := range slots {
-			found[s] = true
-		}
-		looks[i].newest = newest
+	lists := make([][]listed, len(accounts))
+	err = follow.Until(len(accounts), c.o.Parallel, func(i int) (err error) {
+		lists[i], err = c.naming(ctx, accounts[i], from, now[i].slot, head)
 		return err
 	})
 	if err == nil {
-		err = c.explained(accounts, looks, from)
+		err = c.explained(ctx, accounts, now, lists, last, head)
 	}
 	if err != nil {
 		return nil, chain.Block{}, err
+	}
+	found := map[int64]bool{}
+	for _, x := range slices.Concat(lists...) {
+		if x.Slot > from && x.Slot <= end.slot && x.Err == nil {
+			found[x.Slot] = true
+		}
 	}
 	slots := slices.Sorted(maps.Keys(found))
 	for _, s := range slots {
@@ -138,12 +139,37 @@ func (c *Client) holders(ctx context.Context, a chain.Address, head header) ([]k
 	return slices.Collect(maps.Keys(known)), nil
 }
 
-// look is what an account held at a slot, and the slot of the newest transaction that was listed
-// then, by the node's word.
+// holds is what an account holds: nothing where it does not exist.
+type holds struct{ lamports, tokens uint64 }
+
+// look is what an account held from a slot on, at each look until now.
 type look struct {
-	held         string
-	slot, newest int64
+	holds
+	slot int64
 }
+
+// looks are what was seen by one Scan. They do not change.
+type looks struct {
+	at    string // the hash of the head
+	of    map[key]look
+	steps map[place]step
+}
+
+// listed is a transaction in the list of an account.
+type listed struct {
+	Signature string `json:"signature"`
+	Slot      int64  `json:"slot"`
+	Err       any    `json:"err"`
+}
+
+// place is a transaction in the list of an account, and step what it made of that account.
+type (
+	place struct {
+		account   key
+		signature string
+	}
+	step struct{ before, after holds }
+)
 
 // held is a look at each account, at the head's slot or later, without its list.
 func (c *Client) held(ctx context.Context, accounts []key, head header) (out []look, err error) {
@@ -172,7 +198,12 @@ func (c *Client) held(ctx context.Context, accounts []key, head header) (out []l
 		for _, v := range answer.Value {
 			l := look{slot: answer.Context.Slot}
 			if v != nil {
-				l.held = fmt.Sprint(v.Lamports, v.Data)
+				l.lamports = v.Lamports
+				if len(v.Data) > 0 { // shorter where it is no token account
+					if d, err := base64.StdEncoding.DecodeString(v.Data[0]); err == nil && len(d) == 8 {
+						l.tokens = binary.LittleEndian.Uint64(d)
+					}
+				}
 			}
 			out = append(out, l)
 		}
@@ -180,35 +211,130 @@ func (c *Client) held(ctx context.Context, accounts []key, head header) (out []l
 	return out, nil
 }
 
-// explained compares looks with the last ones at the same accounts. What an account holds changes
-// by a transaction, so its list must have one that is newer than the last look; and what was listed
-// once must be there again, unless blocks were read beyond it. Else the node's lists are behind its
-// blocks, and blocks are read whole until they are not, or until those are read beyond the change.
-func (c *Client) explained(accounts []key, looks []look, from int64) (err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now, odd := make(map[key]look, len(accounts)), map[key]look{}
-	for i, k := range accounts {
-		this := looks[i]
-		last, known := c.looks[k]
-		if was, is := c.odd[k]; is && was.slot <= from {
-			last, known = was, true
-		}
-		switch {
-		case !known || this.slot < last.slot: // another reader was faster
-		case this.held != last.held && this.newest <= last.slot,
-			this.newest < last.newest && last.newest > from:
-			err = fmt.Errorf("%w: what %s holds has changed since slot %d, or was listed, by no transaction that is listed", follow.ErrUntold, k.text(), last.slot)
-			now[k], odd[k] = last, this
-			if was, is := c.odd[k]; is && was.held == this.held {
-				odd[k] = was
-			}
-			continue
-		}
-		now[k] = this
+// explained returns an error where what accounts hold does not follow, transaction by transaction,
+// from what their lists name. Then a list is behind the node's blocks, or lacks something, and blocks
+// are read whole. It begins with what an account held at the last block: at the last look, else after
+// the newest transaction that is listed up to there, else nothing.
+//
+// A look is of the head's slot or of a later one. So the last look counts where its head was the last
+// block, and a look at or before that block saw the same. What no list tells, as where a node has
+// dropped what is old, is passed that way once blocks were read whole beyond it.
+//
+// What no look can show is a change that was undone before the next one. Strangers only add to an
+// account, so one of the two is our own.
+func (c *Client) explained(ctx context.Context, accounts []key, now []look, lists [][]listed, last chain.Block, head header) error {
+	from, err := slotOf(last.Hash)
+	if err != nil {
+		return err
 	}
-	c.looks, c.odd = now, odd
-	return err
+	c.mu.Lock()
+	old := c.looks
+	c.mu.Unlock()
+	if old.at != last.Hash {
+		old.of = nil
+	}
+	next := looks{head.Hash, make(map[key]look, len(accounts)), map[place]step{}}
+	held := make([]holds, len(accounts)) // at the last block
+	var ask []place
+	slots := map[place]int64{}
+	for i, k := range accounts {
+		was, seen := old.of[k]
+		if seen && was.slot <= from {
+			held[i] = was.holds
+			lists[i] = slices.DeleteFunc(lists[i], func(x listed) bool { return x.Slot <= from })
+		}
+		next.of[k] = now[i]
+		if seen && was.holds == now[i].holds {
+			next.of[k] = was
+		}
+		for _, x := range lists[i] {
+			p := place{k, x.Signature}
+			if s, ok := old.steps[p]; ok {
+				next.steps[p] = s
+				continue
+			}
+			ask, slots[p] = append(ask, p), x.Slot
+		}
+	}
+	var mu sync.Mutex
+	err = follow.Until(len(ask), c.o.Parallel, func(i int) error {
+		s, err := c.step(ctx, ask[i], slots[ask[i]])
+		if err == nil {
+			mu.Lock()
+			defer mu.Unlock()
+			next.steps[ask[i]] = s
+		}
+		return err
+	})
+	c.mu.Lock()
+	c.looks = next
+	c.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	for i, k := range accounts {
+		at := held[i]
+		for _, x := range slices.Backward(lists[i]) {
+			s := next.steps[place{k, x.Signature}]
+			if x.Slot > from && s.before != at {
+				return fmt.Errorf("%w: something is not listed that changed %s before transaction %s", follow.ErrUntold, k.text(), x.Signature)
+			}
+			at = s.after
+		}
+		if at != now[i].holds {
+			return fmt.Errorf("%w: something is not listed that changed %s", follow.ErrUntold, k.text())
+		}
+	}
+	return nil
+}
+
+// step reads what a transaction of a slot made of an account.
+func (c *Client) step(ctx context.Context, p place, slot int64) (step, error) {
+	const tries = 4 // of several nodes behind one URL, some may be a little behind
+	var t *blockTx
+	var at int64
+	var err error
+	for range tries {
+		if t, at, err = c.transaction(ctx, p.signature); err != nil || t != nil {
+			break
+		}
+	}
+	if err == nil && (t == nil || t.none || t.lacks || at != slot) {
+		err = fmt.Errorf("%w: what transaction %s of slot %d did", follow.ErrUntold, p.signature, slot)
+	}
+	if err != nil {
+		return step{}, err
+	}
+	e, err := effectOf(t)
+	if err != nil {
+		return step{}, err
+	}
+	i := slices.Index(e.accounts, p.account)
+	before, err := holdsOf(i, t.pre, t.preTokens)
+	if err != nil {
+		return step{}, err
+	}
+	after, err := holdsOf(i, t.post, t.tokens)
+	return step{before, after}, err
+}
+
+// holdsOf is what a transaction says that its i-th account held.
+func holdsOf(i int, coins, tokens []byte) (h holds, err error) {
+	all, err := lamports(coins)
+	if err != nil {
+		return holds{}, err
+	}
+	if i < 0 || i >= len(all) {
+		return holds{}, fmt.Errorf("%w: it lists a transaction for an account that it does not name", follow.ErrTorn)
+	}
+	h.lamports = all[i]
+	balances, err := tokenBalances(tokens)
+	for _, b := range balances {
+		if b.account == i {
+			h.tokens = b.amount
+		}
+	}
+	return h, err
 }
 
 // abreast asks something of the newest slots. Where it is refused by one of several nodes behind one
@@ -223,40 +349,37 @@ func (c *Client) abreast(ctx context.Context, v any, method string, params ...an
 	return err
 }
 
-// naming lists the slots after one, up to another, with a transaction that names an account. The
-// node lists the newest first; newest is that of the first, 0 where there is none.
-func (c *Client) naming(ctx context.Context, k key, from, to int64, head header) (out []int64, newest int64, err error) {
+// naming lists the transactions up to a slot that name an account, the newest first, down to the
+// first that is not after another slot. A page that is shorter than was asked for ends the list.
+// Validators give one also where their long-term storage does not have the transaction that the page
+// was asked for by: what is missing then is not explained.
+func (c *Client) naming(ctx context.Context, k key, from, to int64, head header) (out []listed, err error) {
 	before, size := "", firstPage
 	for last, page := int64(1)<<62, 0; ; page++ {
 		if page == c.most.pages {
-			return nil, 0, follow.ErrUntold
+			return nil, follow.ErrUntold
 		}
 		o := object{"limit": size, "commitment": confirmed, "minContextSlot": head.slot}
 		if before != "" {
 			o["before"] = before
 		}
-		var all []struct {
-			Signature string `json:"signature"`
-			Slot      int64  `json:"slot"`
-			Err       any    `json:"err"`
-		}
+		var all []listed
 		if err := c.abreast(ctx, &all, "getSignaturesForAddress", k.text(), o); err != nil {
-			return nil, 0, err
+			return nil, err
 		}
-		for _, s := range all {
-			newest = max(newest, s.Slot)
-			switch {
-			case s.Slot > last || s.Signature == before:
-				return nil, 0, fmt.Errorf("%w: its list of transactions is out of order", follow.ErrTorn)
-			case s.Slot <= from:
-				return out, newest, nil
-			case s.Slot <= to && s.Err == nil:
-				out = append(out, s.Slot)
+		for _, x := range all {
+			if x.Slot > last || x.Signature == before {
+				return nil, fmt.Errorf("%w: its list of transactions is out of order", follow.ErrTorn)
 			}
-			last = s.Slot
+			if last = x.Slot; x.Slot <= to {
+				out = append(out, x)
+			}
+			if x.Slot <= from {
+				return out, nil
+			}
 		}
 		if len(all) < size {
-			return out, newest, nil
+			return out, nil
 		}
 		before, size = all[len(all)-1].Signature, nextPage
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -30,16 +31,50 @@ func TestFN09_HistoriesAreComplete(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			n := openTown(t)
-			found := clienttest.Ways{
-				Registry: n.registry, Whole: n.newClient(func(o *Options) { o.FewAddresses = -1 }),
-				Few: n.newClient(func(o *Options) { o.FewAddresses = 1000 }), Seed: seed, Rounds: 60,
-				Address: func(i int) chain.Address { return accountOf(t, n.client, fmt.Sprint(t.Name(), i)).Address },
-				Happen:  n.happen,
-				Settle:  func(testing.TB) { n.Fault("skip", 0); n.Mine(solanatest.Finality + 1) },
-			}.Run(t)
-			require.Greater(t, found, 20)
+			require.Greater(t, n.ways(seed, n.newClient), 20)
 		})
 	}
+}
+
+// The same of a service whose lists are behind, each by another number, or lack something between.
+func TestFN09_LateHistoriesLoseNothing(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			n := openTown(t)
+			var mu sync.Mutex
+			r := rand.New(rand.NewPCG(seed, 10)) //nolint:gosec // a test
+			late, hidden := 0, 0
+			few := n.lacking(func(place int) bool {
+				mu.Lock()
+				defer mu.Unlock()
+				if place == 0 { // most lists of a poll have all
+					late = max(0, r.IntN(120)-116)
+				}
+				lacks := place < late || r.IntN(400) == 0
+				if lacks {
+					hidden++
+				}
+				return lacks
+			})
+			require.Greater(t, n.ways(seed, few), 20)
+			require.Greater(t, hidden, 20)
+		})
+	}
+}
+
+// ways is how many transfers are found in all ways.
+func (n *town) ways(seed uint64, few func(...func(*Options)) *Client) int {
+	t := n.t.(*testing.T)
+	n.Mine(4) // what no fork takes back
+	return clienttest.Ways{
+		Registry: n.registry, Whole: n.newClient(func(o *Options) { o.FewAddresses = -1 }),
+		Few: few(func(o *Options) { o.FewAddresses = 1000 }), Seed: seed, Rounds: 60,
+		Address: func(i int) chain.Address { return accountOf(t, n.client, fmt.Sprint(t.Name(), i)).Address },
+		Happen:  n.happen,
+		Settle:  func(testing.TB) { n.Fault("skip", 0); n.Mine(solanatest.Finality + 1) },
+	}.Run(t)
 }
 
 // happen is one of the things that can happen on the chain.
@@ -266,6 +301,100 @@ func TestFN09_ListsThatAreWrong(t *testing.T) {
 	}
 }
 
+// lacking makes clients whose lists lack what drop says, by place from the newest on.
+func (n *town) lacking(drop func(place int) bool) func(change ...func(*Options)) *Client {
+	client, _ := n.through(func(question, answer []byte) []byte {
+		if !bytes.Contains(question, []byte("getSignaturesForAddress")) || bytes.Contains(question, []byte("before")) {
+			return answer
+		}
+		var a struct {
+			Version string            `json:"jsonrpc"`
+			ID      json.RawMessage   `json:"id"`
+			Result  []json.RawMessage `json:"result"`
+		}
+		if json.Unmarshal(answer, &a) != nil {
+			return answer
+		}
+		kept := []json.RawMessage{}
+		for i, x := range a.Result {
+			if !drop(i) {
+				kept = append(kept, x)
+			}
+		}
+		a.Result = kept
+		out, err := json.Marshal(a)
+		if err != nil {
+			panic(err)
+		}
+		return out
+	})
+	return func(change ...func(*Options)) *Client {
+		return n.newClient(append([]func(*Options){func(o *Options) { o.URL = client.o.URL }}, change...)...)
+	}
+}
+
+// Of several payments, a list lacks the newest, or one between: at a poll that follows another, at
+// the first after a start, and at the first of an address that was paid before. All are found, and
+// histories are used again once the lists are whole.
+func TestFN09_ListsThatLackSome(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	var lacks []int
+	client := n.lacking(func(place int) bool { return slices.Contains(lacks, place) })
+	coin := func(a chain.Address, amount int64) {
+		n.pay(chaintest.Payment{To: a, Currency: "SOL", Amount: decimal.NewFromInt(amount)})
+	}
+	token := func(a chain.Address, amount int64) {
+		n.pay(chaintest.Payment{To: a, Currency: "USDTSOL", Amount: decimal.NewFromInt(amount)})
+	}
+	others := map[chain.Address]sdk.PublicKey{}
+	other := func(a chain.Address, amount int64) { // in a token account that is not the associated one
+		if at, ok := others[a]; ok {
+			n.Send(nil, n.MoveTokens(at, n.program, n.mint, uint64(amount), 6))
+			return
+		}
+		others[a] = n.opened(pubOf(a), uint64(amount))
+	}
+	for kind, pay := range map[string]func(a chain.Address, amount int64){"coins": coin, "tokens": token, "other": other} {
+		for _, start := range []string{"polled", "first", "restarted"} {
+			for _, blocks := range []int{0, 2} {
+				for _, list := range [][]int{{0}, {0, 1}, {0, 1, 2}, {1}, {2}, {1, 2}} {
+					name := fmt.Sprint(kind, start, blocks, list)
+					a, c := n.account(name), client()
+					w := &clienttest.Few{Only: follow.Only{a}}
+					if start == "restarted" || kind == "other" {
+						pay(a, 7)
+						n.Mine(1)
+					}
+					trail := clienttest.Begun(t, c)
+					n.Mine(1)
+					if start == "polled" {
+						_, trail = clienttest.Follow(t, c, trail, w, 10)
+						n.Mine(1)
+					}
+					for i := range 3 {
+						pay(a, int64(1+i))
+						n.Mine(blocks)
+					}
+					n.Mine(2)
+					lacks = list
+					found, after := clienttest.Follow(t, c, trail, w, 10)
+					all, _ := clienttest.Follow(t, c, trail, w.Only, 10)
+					require.Len(t, all, 3, name)
+					require.Len(t, found, 3, name)
+					lacks = nil
+					n.Mine(2)
+					pay(a, 9)
+					n.Mine(2)
+					found, again := clienttest.Follow(t, c, after, w, 10)
+					require.Len(t, found, 1, name)
+					require.Len(t, again, len(after)+2, "%s: by histories", name)
+				}
+			}
+		}
+	}
+}
+
 // A service whose lists come from another database than its blocks, and late, is found out by what
 // accounts hold: blocks are read whole until the lists have what changed it. A list that lacks what
 // it had is behind, too.
@@ -309,8 +438,89 @@ func TestFN09_ListsThatAreLate(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, s.Blocks)
 	late = true
-	found, _ := clienttest.Follow(t, n.client, after, w, 10)
+	found, after := clienttest.Follow(t, n.client, after, w, 10)
 	require.Len(t, found, 1, "it was listed once")
+	fresh := n.account("fresh")
+	w.Only = append(w.Only, fresh)
+	n.pay(chaintest.Payment{To: fresh, Currency: "SOL", Amount: decimal.NewFromInt(1)})
+	n.Mine(4)
+	found, _ = clienttest.Follow(t, n.client, after, w, 10)
+	require.Len(t, found, 1, "it held nothing before")
+}
+
+// What changed without a transaction that tells it has blocks read whole, once: a reward, and coins
+// that a stranger sent to a token account without naming its program.
+func TestFN09_ChangesThatNoTransactionTells(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	a := n.account("a")
+	at := solanatest.ATA(pubOf(a), n.program, n.mint)
+	n.pay(chaintest.Payment{To: a, Currency: "USDTSOL", Amount: decimal.NewFromInt(1)})
+	n.Mine(1)
+	trail, w := clienttest.Begun(t, n.client), &clienttest.Few{Only: follow.Only{a}}
+	read := func() int {
+		before := len(trail)
+		n.Mine(4)
+		_, trail = clienttest.Follow(t, n.client, trail, w, 10)
+		return len(trail) - before
+	}
+	require.Equal(t, 1, read())
+	n.Set(pubOf(a), sdk.SystemProgramID, 3_000_000, nil)
+	require.Equal(t, 4, read())
+	require.Equal(t, 1, read())
+	n.Send(nil, n.MoveCoins(at, 1))
+	require.Equal(t, 4, read())
+	require.Equal(t, 1, read())
+	n.client = n.newClient()
+	require.Equal(t, 4, read(), "after a start its last transaction is asked for")
+	require.Equal(t, 1, read())
+	n.pay(chaintest.Payment{To: a, Currency: "USDTSOL", Amount: decimal.NewFromInt(1)})
+	n.Mine(3)
+	require.Len(t, clienttest.Agree(t, n.client, trail, a), 1)
+}
+
+// What a transaction did is asked for once, and an idle poll asks for none, also where looks are of
+// a slot after the head.
+func TestFN09_TransactionsAreAskedForOnce(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	var mu sync.Mutex
+	asked, grow := 0, false
+	n.client, _ = n.through(func(question, answer []byte) []byte {
+		mu.Lock()
+		defer mu.Unlock()
+		if bytes.Contains(question, []byte("getTransaction")) {
+			asked++
+		}
+		if grow && bytes.Contains(question, []byte("getTokenAccountsByOwner")) {
+			grow = false
+			n.Mine(2)
+		}
+		return answer
+	})
+	a, b := n.account("a"), n.account("b")
+	for range 3 {
+		n.pay(chaintest.Payment{To: a, Currency: "SOL", Amount: decimal.NewFromInt(1)})
+		n.Mine(1)
+	}
+	trail, w := clienttest.Begun(t, n.client), &clienttest.Few{Only: follow.Only{a, b}}
+	n.Mine(1)
+	for i, want := range []int{1, 0, 0, 3, 0, 0} {
+		if want == 3 {
+			n.pay(chaintest.Payment{To: a, Currency: "SOL", Amount: decimal.NewFromInt(1)})
+			n.pay(chaintest.Payment{To: b, Currency: "USDTSOL", Amount: decimal.NewFromInt(1)})
+			n.Mine(1)
+		}
+		mu.Lock()
+		asked, grow = 0, true
+		mu.Unlock()
+		s, err := n.client.Scan(t.Context(), trail, w, 10)
+		require.NoError(t, err)
+		for _, x := range s.Blocks {
+			trail = append(trail, x.Block)
+		}
+		require.Equal(t, want, asked, "poll %d", i)
+	}
 }
 
 // Of several nodes behind one URL, one that is a little behind refuses: the next may not.
@@ -362,9 +572,16 @@ func TestFN09_AForkMeanwhile(t *testing.T) {
 			n.Mine(2)
 			armed = true
 			s, err := n.client.Scan(t.Context(), trail, &clienttest.Few{Only: follow.Only{a}}, 10)
-			require.ErrorIs(t, err, chain.ErrNode)
-			require.Empty(t, s)
 			require.False(t, armed)
+			if at == "getSignaturesForAddress" { // what was held on one branch is not in the list of the other: read whole
+				require.NoError(t, err)
+				b, err := n.client.BlockAt(t.Context(), s.Blocks[len(s.Blocks)-1].Height)
+				require.NoError(t, err)
+				require.Equal(t, b.Hash, s.Blocks[len(s.Blocks)-1].Hash)
+			} else {
+				require.ErrorIs(t, err, chain.ErrNode)
+				require.Empty(t, s)
+			}
 			n.Mine(2)
 			require.Len(t, clienttest.Agree(t, n.client, trail, a), 1)
 		})

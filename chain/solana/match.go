@@ -101,15 +101,8 @@ func (c *Client) paidTokens(t *blockTx, w chain.Watch) ([]tokenBalance, error) {
 
 // transfers makes those of one transaction, which it reads.
 func (c *Client) transfers(t *blockTx, p paid, w chain.Watch) ([]chain.Transfer, error) {
-	e := &effect{t: t}
-	raw, err := t.bytes()
+	e, err := effectOf(t)
 	if err != nil {
-		return nil, err
-	}
-	if e.transaction, err = readTransaction(raw); err != nil {
-		return nil, err
-	}
-	if err := e.addresses(); err != nil {
 		return nil, err
 	}
 	if p.all != len(e.accounts) {

@@ -43,7 +43,8 @@ func (c *Client) Scan(ctx context.Context, trail []chain.Block, w chain.Watch, l
 
 // stands reports whether a block is on the node's chain. A slot without a block proves
 // nothing by itself: it was skipped on this chain only where the next block's parent
-// is before it. Else the node lacks blocks, which is an error.
+// is before it. Else the node lacks blocks, which is an error. Of a slot that is not final a node
+// that skipped it says what one says that has not come to it.
 func (c *Client) stands(ctx context.Context, b chain.Block, head header) (bool, error) {
 	slot, err := slotOf(b.Hash)
 	if err != nil {
@@ -53,20 +54,20 @@ func (c *Client) stands(ctx context.Context, b chain.Block, head header) (bool, 
 		return b.Hash == head.Hash, nil
 	}
 	here, err := c.header(ctx, slot, confirmed)
-	if !said(err, skipped, skippedOld) {
+	if !said(err, skipped, skippedOld, notAvailable) {
 		return here.Hash == b.Hash, err
 	}
-	next, err := c.slots(ctx, slot, 1, confirmed)
-	if err != nil {
-		return false, err
-	}
-	if len(next) == 1 {
-		if here, err = c.header(ctx, next[0], confirmed); err != nil {
-			return false, err
-		}
-		if here.parentSlot < slot {
+	next, e := c.slots(ctx, slot, 1, confirmed)
+	if e == nil && len(next) == 1 {
+		if here, e = c.header(ctx, next[0], confirmed); e == nil && here.parentSlot < slot {
 			return false, nil
 		}
+	}
+	switch {
+	case e != nil:
+		return false, e
+	case said(err, notAvailable):
+		return false, err
 	}
 	return false, gap(slot)
 }

@@ -14,8 +14,9 @@
 //     block is read.
 //   - Where few addresses are watched (Options.FewAddresses), the blocks that are read are those
 //     that the node's histories name, of the addresses and of every token account of theirs. They
-//     are read and matched like all others. Where the node does not have every block between, by
-//     its own count, or keeps no histories, all blocks are read.
+//     are read and matched like all others. What these accounts hold must follow from what their
+//     histories name, transaction by transaction. Where it does not, or the node does not have every
+//     block between, by its own count, or keeps no histories, all blocks are read.
 //   - A mint with a transfer fee or hook, a permanent delegate, frozen accounts from the
 //     start, confidential transfers, or anything else that is not known to be harmless is
 //     refused before the first block is read, by its name.
@@ -123,8 +124,7 @@ type Client struct {
 
 	mu     sync.Mutex
 	places map[int64]int64 // slots of heights, as last seen; verified on use
-	looks  map[key]look    // at the accounts whose histories were read
-	odd    map[key]look    // what they held that their histories did not explain
+	looks  looks           // of the last Scan by histories
 }
 
 // token is a registered mint, and what the chain says of it once it was checked.

@@ -33,7 +33,12 @@ func (c *Client) named(ctx context.Context, list []chain.Address, last, head cha
 //
 // What comes to an account changes it, so one that was not changed got nothing. Horizon says with an
 // account how far it had read the chain then, and does not with lists. So a list must come to the
-// ledger that changed the account, or it is of a server that is behind.
+// ledger that changed the account, or it is of a server that is behind. It then has all that is
+// below: Horizon writes what a ledger changed and its operations in one transaction of its
+// database, one ledger after the other.
+//
+// Of an account that is not there, nothing says how far its list must come. What came to it is gone
+// again, with the account, which only its own key can merge into another.
 func (c *Client) touching(ctx context.Context, a account, from, to int64) (ledgers []int64, end int64, err error) {
 	changed, err := c.changed(ctx, a, to)
 	if err != nil || changed > 0 && changed <= from {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/evm"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
@@ -106,7 +108,7 @@ func watching(t *testing.T, client chain.Client, head int64, address func(i int)
 	t.Helper()
 	w := &watch{t: t, store: memory.New(), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	ctx, part := t.Context(), storage.Network("ETH")
-	require.NoError(t, w.store.Open(ctx, append(append(reconcile.Tables(), incoming.Tables()...), storage.Tables()...)...))
+	require.NoError(t, w.store.Open(ctx, slices.Concat(reconcile.Tables(), incoming.Tables(), outgoing.Tables(), storage.Tables())...))
 	change := storage.Change{ID: "made", Partition: part, Put: []storage.Row{
 		incoming.Cursors.Row(incoming.CursorID, 0, time.Time{}, incoming.Cursor{Head: head, TipRead: w.now}),
 		reconcile.Places.Row("place", 0, time.Time{}, reconcile.PlaceRow{Seq: 1000, FinalAt: head}),
@@ -236,4 +238,78 @@ func TestWhatAReadOfManyDoesNotSayIsAskedAlone(t *testing.T) {
 		w.minute()
 	}
 	require.Equal(t, 500, w.read())
+}
+
+// A balance that was read at a block in a gap of the trail is judged where the chain still has that
+// block, by one question for all that were read there; else it is read again.
+func TestFN09_ReadingsInAGapOfTheTrail(t *testing.T) {
+	t.Parallel()
+	world := sim.MustNew(sim.Options{Network: "ETH", Registry: chain.MainnetRegistry(), Seed: 1})
+	world.Mine(60)
+	client := world.Client()
+	at := func(height int64) chain.Block {
+		b, err := client.(chain.Locator).BlockAt(t.Context(), height)
+		require.NoError(t, err)
+		return b
+	}
+	first, last := at(20), at(60)
+	last.Parent = first.Hash
+	trail, err := incoming.NewTrail([]chain.Block{first, last})
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		reading reconcile.Reading
+		asked   int
+		judged  bool
+	}{
+		"in the gap":          {reconcile.Reading{To: 30, Hash: at(30).Hash}, 1, true},
+		"of another branch":   {reconcile.Reading{To: 30, Hash: at(31).Hash}, 1, false},
+		"in the trail":        {reconcile.Reading{To: 20, Hash: first.Hash}, 0, true},
+		"left by the trail":   {reconcile.Reading{To: 20, Hash: at(21).Hash}, 0, false},
+		"too old to tell":     {reconcile.Reading{To: 19, Hash: at(19).Hash}, 0, false},
+		"by a client without": {reconcile.Reading{To: 30, Hash: at(30).Hash}, 0, false},
+	} {
+		counted := &locator{Client: client, Locator: client.(chain.Locator)}
+		var asked chain.Client = counted
+		if name == "by a client without" {
+			asked = &teller{Client: client}
+		}
+		w := watching(t, asked, 60, numbered(world))
+		part := storage.Network("ETH")
+		var put []storage.Row
+		cur, row, _, err := incoming.Cursors.One(t.Context(), w.store, part, incoming.CursorID)
+		require.NoError(t, err)
+		cur.Trail = trail
+		put = append(put, incoming.Cursors.Row(incoming.CursorID, row.Version, time.Time{}, cur))
+		for i := range 2 {
+			id := string(numbered(world)(i))
+			look, row, _, err := reconcile.Looks.One(t.Context(), w.store, part, id)
+			require.NoError(t, err)
+			look.Reading = c.reading
+			look.Reading.At, look.Reading.From, look.Reading.Held = w.now, c.reading.To, map[string]decimal.Decimal{}
+			put = append(put, reconcile.Looks.Row(id, row.Version, w.now.Add(-time.Hour), look))
+		}
+		require.NoError(t, storage.CommitOne(t.Context(), w.store, storage.Change{ID: "read", Partition: part, Put: put}))
+		_, err = w.Step(t.Context())
+		require.NoError(t, err)
+		look, _, _, err := reconcile.Looks.One(t.Context(), w.store, part, string(numbered(world)(0)))
+		require.NoError(t, err)
+		require.Equal(t, c.judged, !look.Looked.IsZero(), name)
+		require.Equal(t, c.asked, counted.asked, name)
+	}
+}
+
+// locator counts what it is asked for by height.
+type locator struct {
+	chain.Client
+	chain.Locator
+	asked int
+}
+
+func (c *locator) BlockAt(ctx context.Context, height int64) (chain.Block, error) {
+	c.asked++
+	return c.Locator.BlockAt(ctx, height)
+}
+
+func (c *locator) Balance(ctx context.Context, currency string, a chain.Address) (decimal.Decimal, error) {
+	return c.Client.(chain.Balancer).Balance(ctx, currency, a)
 }

@@ -217,6 +217,10 @@ func (s *Service) round(ctx context.Context, cur *incoming.Cursor) (int, error) 
 		return 0, err
 	}
 	var unread, judged []*account
+	branch, err := s.branch(cur)
+	if err != nil {
+		return 0, err
+	}
 	for _, a := range list {
 		r := &a.look.Reading
 		switch {
@@ -225,11 +229,14 @@ func (s *Service) round(ctx context.Context, cur *incoming.Cursor) (int, error) 
 		case r.To == 0:
 			unread = append(unread, a)
 		case s.final(cur, r):
-			if !onBranch(cur, r) {
+			switch on, err := branch.has(ctx, r); {
+			case err != nil:
+				a.row.Due = now.Add(5 * time.Second)
+			case on:
+				judged = append(judged, a)
+			default:
 				a.look.Reading, a.row.Due = Reading{}, now // a fork: read again
-				continue
 			}
-			judged = append(judged, a)
 		default:
 			a.row.Due = now.Add(max(5*time.Second, now.Sub(r.At)/4))
 		}
@@ -281,11 +288,40 @@ func (s *Service) final(cur *incoming.Cursor, r *Reading) bool {
 	return cur.Head >= r.To+max(s.depth-1, 0) && (!s.waitFinal || cur.Final == 0 || cur.Final >= r.To)
 }
 
-// onBranch reports whether the block at which a balance was read is still one of the chain's.
-// One that is too old to tell is as good as gone.
-func onBranch(cur *incoming.Cursor, r *Reading) bool {
-	_, ok := cur.Trail.Height(r.Hash)
-	return ok
+// branch is the chain as it was read.
+type branch struct {
+	trail []chain.Block
+	node  chain.Locator // nil where the client knows no blocks by height
+	asked map[int64]string
+}
+
+func (s *Service) branch(cur *incoming.Cursor) (*branch, error) {
+	trail, err := cur.Trail.Blocks()
+	node, _ := s.cfg.Client.(chain.Locator)
+	return &branch{trail, node, map[int64]string{}}, err
+}
+
+// has reports whether the block at which a balance was read is still one of the chain's. One that is
+// too old to tell is as good as gone. In a gap of the trail, where a client reads histories of few
+// addresses, the node is asked.
+func (b *branch) has(ctx context.Context, r *Reading) (bool, error) {
+	read, known := chain.AtHeight(b.trail, r.To)
+	switch {
+	case known:
+		return read.Hash == r.Hash, nil
+	case len(b.trail) == 0 || r.To < b.trail[0].Height || b.node == nil:
+		return false, nil
+	}
+	hash, known := b.asked[r.To]
+	if !known {
+		at, err := b.node.BlockAt(ctx, r.To)
+		if err != nil {
+			return false, err
+		}
+		hash = at.Hash
+		b.asked[r.To] = hash
+	}
+	return hash == r.Hash, nil
 }
 
 // together is the client where it reads many balances at once, nil where it does not.
