@@ -318,7 +318,7 @@ func TestCoinsFT08_TheChangeOfAnExpiredRefillIsCold(t *testing.T) {
 }
 
 // TestCoinsFT08_AForkTakesARefillBack: a landed refill is in no block any more, and no node has it. What
-// was booked with it is taken back, and it is booked again where it comes again.
+// was booked with it is taken back. It is sent again, by itself, and booked again.
 func TestCoinsFT08_AForkTakesARefillBack(t *testing.T) {
 	t.Parallel()
 	m := utxotest.Open(t, "BTC", "simnet", 330)
@@ -343,14 +343,17 @@ func TestCoinsFT08_AForkTakesARefillBack(t *testing.T) {
 	at := m.Height()
 	m.Reorg(12)
 	s.compose() // the node is at another port
-	s.mine(2)
-	if st, err := s.app.NetworkStatus(ctx, "BTC"); err == nil && st.Halted != "" {
-		_, err = s.app.Operate.ResumeNetwork(ctx, "BTC", at-12, why)
-		require.NoError(t, err)
-	}
-	s.mine(12)
+	s.until("taken back", func() bool {
+		if st, err := s.app.NetworkStatus(ctx, "BTC"); err == nil && st.Halted != "" {
+			_, err = s.app.Operate.ResumeNetwork(ctx, "BTC", at-12, why)
+			require.NoError(t, err)
+		}
+		left, _, _ := aside(t, s.store, s.tenant, "BTC")
+		return left == move.Amount
+	})
+	require.Equal(t, refill.Sending, s.refill(first.ID).Status)
 	booked(move.Amount)
-	m.Ask(nil, "sendrawtransaction", string(raw))
-	s.mine(12)
+	s.until("landed again", func() bool { return s.refill(first.ID).Status == refill.Landed })
+	s.mine(2)
 	booked(move.Amount - first.Amount - first.Fee)
 }
