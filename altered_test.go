@@ -29,6 +29,7 @@ type insider struct {
 	thief chain.Address
 	log   *alarms
 	told  map[string]bool // kinds of notices
+	slow  bool            // the store takes much longer for everything
 }
 
 // alarms keeps the events that were logged as errors.
