@@ -28,7 +28,7 @@ type insider struct {
 	db    *sqlx.DB
 	thief chain.Address
 	log   *alarms
-	told  map[string]bool // kinds of notices
+	told  map[string]bool // kinds of notices, and ids of withdrawals that they are about
 	slow  bool            // the store takes much longer for everything
 }
 
@@ -66,7 +66,7 @@ func newInsiderOn(t *testing.T, currency string, store storage.Store, driver, ds
 	i := &insider{host: newHostOn(t, store, 9, c.Network), log: &alarms{}, told: map[string]bool{}}
 	i.configure = func(cfg *cryptopay.Config) {
 		cfg.Log = slog.New(slog.NewTextHandler(i.log, &slog.HandlerOptions{Level: slog.LevelWarn}))
-		cfg.Withdrawals.Notify = func(_ context.Context, n withdrawal.Notice) { i.told[n.Kind] = true }
+		cfg.Withdrawals.Notify = func(_ context.Context, n withdrawal.Notice) { i.told[n.Kind], i.told[n.Withdrawal] = true, true }
 	}
 	i.restart()
 	i.step()
