@@ -115,7 +115,9 @@ func (i *insider) work(blocks int) {
 		for _, c := range i.chains {
 			c.Mine(1)
 		}
-		_ = i.app.Step(i.t.Context())
+		if err := i.app.Step(i.t.Context()); err != nil { // as Run logs it
+			_, _ = fmt.Fprintln(i.log, err)
+		}
 	}
 }
 
