@@ -28,7 +28,8 @@ type insider struct {
 	db    *sqlx.DB
 	thief chain.Address
 	log   *alarms
-	told  map[string]bool // kinds of notices
+	told  map[string]bool // kinds of notices, and ids of withdrawals that they are about
+	slow  bool            // the store takes much longer for everything
 }
 
 // alarms keeps the events that were logged as errors.
@@ -65,7 +66,7 @@ func newInsiderOn(t *testing.T, currency string, store storage.Store, driver, ds
 	i := &insider{host: newHostOn(t, store, 9, c.Network), log: &alarms{}, told: map[string]bool{}}
 	i.configure = func(cfg *cryptopay.Config) {
 		cfg.Log = slog.New(slog.NewTextHandler(i.log, &slog.HandlerOptions{Level: slog.LevelWarn}))
-		cfg.Withdrawals.Notify = func(_ context.Context, n withdrawal.Notice) { i.told[n.Kind] = true }
+		cfg.Withdrawals.Notify = func(_ context.Context, n withdrawal.Notice) { i.told[n.Kind], i.told[n.Withdrawal] = true, true }
 	}
 	i.restart()
 	i.step()
@@ -114,7 +115,9 @@ func (i *insider) work(blocks int) {
 		for _, c := range i.chains {
 			c.Mine(1)
 		}
-		_ = i.app.Step(i.t.Context())
+		if err := i.app.Step(i.t.Context()); err != nil { // as Run logs it
+			_, _ = fmt.Fprintln(i.log, err)
+		}
 	}
 }
 

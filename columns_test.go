@@ -139,14 +139,13 @@ func insiders(t *testing.T, f func(t *testing.T, i *insider)) {
 		if testing.Short() {
 			t.Skip("a server of its own takes seconds")
 		}
-		if strings.HasPrefix(t.Name(), "TestFS02_EveryOtherAuthorityIsEdited/") {
-			t.Skip("each column of each table is edited by the same code on SQLite, and takes minutes")
-		}
 		dsn := onPostgres(t)
 		store, err := postgres.Open(dsn, postgres.Options{})
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = store.Close() })
-		f(t, newInsiderOn(t, "USDTERC20", store, "pgx", dsn))
+		i := newInsiderOn(t, "USDTERC20", store, "pgx", dsn)
+		i.slow = true
+		f(t, i)
 	})
 }
 
@@ -195,13 +194,15 @@ func (i *insider) finds(id string) bool {
 
 // Every column of a withdrawal, of its line of the history and of its order is edited, before
 // anything is reserved. Nobody but the recipient gets anything, and he gets what was ordered
-// at most. An edited authority is named by Verify for as long as it keeps the payout back.
+// at most. An edited authority is named by Verify for as long as it keeps the payout back, and the
+// host hears of it: at once, or as of what waits for long.
 func TestFS02_EveryColumnOfAnOrderIsEdited(t *testing.T) {
 	insiders(t, func(t *testing.T, i *insider) {
 		world := i.chains["ETH"]
 		usdt, err := chain.MainnetRegistry().Currency("USDTERC20")
 		require.NoError(t, err)
 		kept := map[string]bool{}
+		var silent []string
 		n := 0
 		for _, at := range []struct {
 			table  *storage.Table
@@ -228,6 +229,14 @@ func TestFS02_EveryColumnOfAnOrderIsEdited(t *testing.T) {
 				if got.IsZero() && ok && slices.Contains(strings.Fields(of.authority), column) {
 					kept[name] = true
 					require.True(t, i.finds(w.ID), "%s: Verify names it", name)
+					heard := func() bool { return i.told[w.ID] || strings.Contains(i.log.heard(), w.ID) }
+					if !heard() { // at once, or as what waits for long
+						i.clock.Advance(16 * time.Minute)
+						i.work(2)
+					}
+					if !heard() {
+						silent = append(silent, name)
+					}
 				}
 				if !ok {
 					continue
@@ -245,6 +254,8 @@ func TestFS02_EveryColumnOfAnOrderIsEdited(t *testing.T) {
 			require.True(t, kept[name], "%s keeps the payout back: %v", name, kept)
 		}
 		require.Greater(t, n, 70)
+		// Of these Verify alone tells. Those of another currency are left to a process that lists it.
+		require.Equal(t, []string{"withdrawals.currency", "withdrawals.status", "intents.currency"}, silent, "of all others the host hears")
 	})
 }
 
@@ -286,37 +297,45 @@ func TestFS02_RowsOfAnOrderAreDeletedAndCopied(t *testing.T) {
 	})
 }
 
+// everything makes rows of every table that has an authority, and seals the journal.
+func (i *insider) everything() {
+	t, world, ctx := i.t, i.chains["ETH"], i.t.Context()
+	t.Helper()
+	for range 2 { // with a secret of before
+		_, _, err := i.app.Webhooks.Setup(ctx, i.tenant, "https://shop.example/hook")
+		require.NoError(t, err)
+		_, err = i.app.Webhooks.Edit(ctx, i.tenant, webhook.Patch{Secret: ptr("a-secret-of-the-merchants-own")})
+		require.NoError(t, err)
+	}
+	page, _, _, err := i.app.Payments.List(ctx, i.tenant, payment.Filter{Limit: 1})
+	require.NoError(t, err)
+	_, err = i.app.Refunds.Create(ctx, i.tenant, refund.CreateInput{Payment: page[0].ID, Amount: ptr(dec("5"))})
+	require.NoError(t, err)
+	_, _, err = i.app.Payments.PermanentAddress(ctx, i.tenant, payment.AddressInput{ExternalID: "ann", Currency: "USDTERC20"})
+	require.NoError(t, err)
+	keeper := i.beside(func(c *cryptopay.Config) { // another process of the host's pays out; it waits here as not_listed
+		i.configure(c)
+		c.HouseAddresses = []house.Address{{Network: "ETH", Address: world.Customer("house")}}
+	})
+	_, _, err = keeper.Operate.WithdrawOperatorFunds(ctx, house.Take{Tenant: i.tenant, Currency: "ETH", Amount: 1, Address: string(world.Customer("house")), Key: "k"}, because("x"))
+	require.NoError(t, err)
+	i.ruled(policy.Rule{Name: "large", Of: policy.KindAmount, Over: dec("1000")})
+	_, _, err = i.app.Operate.AllowDestination(ctx, i.tenant, "ETH", string(world.Customer("supplier")), "", because("x"))
+	require.NoError(t, err)
+	i.clock.Advance(2 * time.Hour)
+	i.work(2)
+}
+
 // The authority of all other tables is edited: of addresses, payments, forwardings, secrets,
 // seals, listings and fingerprints, those of orders and of credentials having tests of their
-// own. Nobody but a recipient gets anything, and Verify finds it, or the next Open does.
+// own. Nobody but a recipient gets anything, and Verify finds it, or the next Open does. On
+// Postgres one row of each table is edited, and a payout is ordered once for each table.
 func TestFS02_EveryOtherAuthorityIsEdited(t *testing.T) {
 	insiders(t, func(t *testing.T, i *insider) {
 		world, ctx := i.chains["ETH"], t.Context()
 		usdt, err := chain.MainnetRegistry().Currency("USDTERC20")
 		require.NoError(t, err)
-		for range 2 { // with a secret of before
-			_, _, err = i.app.Webhooks.Setup(ctx, i.tenant, "https://shop.example/hook")
-			require.NoError(t, err)
-			_, err = i.app.Webhooks.Edit(ctx, i.tenant, webhook.Patch{Secret: ptr("a-secret-of-the-merchants-own")})
-			require.NoError(t, err)
-		}
-		page, _, _, err := i.app.Payments.List(ctx, i.tenant, payment.Filter{Limit: 1})
-		require.NoError(t, err)
-		_, err = i.app.Refunds.Create(ctx, i.tenant, refund.CreateInput{Payment: page[0].ID, Amount: ptr(dec("5"))})
-		require.NoError(t, err)
-		_, _, err = i.app.Payments.PermanentAddress(ctx, i.tenant, payment.AddressInput{ExternalID: "ann", Currency: "USDTERC20"})
-		require.NoError(t, err)
-		keeper := i.beside(func(c *cryptopay.Config) { // another process of the host's pays out; it waits here as not_listed
-			i.configure(c)
-			c.HouseAddresses = []house.Address{{Network: "ETH", Address: world.Customer("house")}}
-		})
-		_, _, err = keeper.Operate.WithdrawOperatorFunds(ctx, house.Take{Tenant: i.tenant, Currency: "ETH", Amount: 1, Address: string(world.Customer("house")), Key: "k"}, because("x"))
-		require.NoError(t, err)
-		i.ruled(policy.Rule{Name: "large", Of: policy.KindAmount, Over: dec("1000")})
-		_, _, err = i.app.Operate.AllowDestination(ctx, i.tenant, "ETH", string(world.Customer("supplier")), "", because("x"))
-		require.NoError(t, err)
-		i.clock.Advance(2 * time.Hour)
-		i.work(2)                                                        // seals the journal
+		i.everything()
 		opens := map[string]bool{"listings": true, "fingerprints": true} // what Open refuses
 		rows := map[string]string{
 			"addresses": "tenant <> '' AND use_for <> 'change'", "sweeps": "state <> 'done'", "listings": "id IN ('ETH', 'USDTERC20')",
@@ -342,7 +361,10 @@ func TestFS02_EveryOtherAuthorityIsEdited(t *testing.T) {
 			var ids []string
 			require.NoError(t, i.db.Select(&ids, "SELECT id FROM cryptopay_"+table.Name+" WHERE "+where+" ORDER BY id LIMIT 2"))
 			require.NotEmpty(t, ids, table.Name)
-			for _, column := range authority {
+			if i.slow {
+				ids = ids[:1]
+			}
+			for at, column := range authority {
 				if c, _ := table.Column(column); c.Kind == storage.JSON {
 					continue
 				}
@@ -351,11 +373,13 @@ func TestFS02_EveryOtherAuthorityIsEdited(t *testing.T) {
 					to := world.Customer(name)
 					undo, ok := i.change(table, id, column)
 					require.True(t, ok, name)
-					w := i.withdraw("USDTERC20", "5", to)
-					i.work(4)
-					require.Zero(t, world.Balance(i.thief, "USDTERC20").Sign(), name)
-					got := world.Balance(to, "USDTERC20")
-					require.True(t, got.IsZero() || got.Equal(usdt.Decimal(w.Amount)), "%s: %s", name, got)
+					if at == 0 || !i.slow {
+						w := i.withdraw("USDTERC20", "5", to)
+						i.work(4)
+						require.Zero(t, world.Balance(i.thief, "USDTERC20").Sign(), name)
+						got := world.Balance(to, "USDTERC20")
+						require.True(t, got.IsZero() || got.Equal(usdt.Decimal(w.Amount)), "%s: %s", name, got)
+					}
 					if opens[table.Name] {
 						require.Error(t, i.compose(i.configure).Open(ctx, keys.Tables()...), name)
 					} else {

@@ -2,6 +2,8 @@ package cryptopay
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
@@ -73,7 +75,8 @@ func (o *Operate) ofTenant(ctx context.Context, tenant string, c Call) error {
 // ofPolicy is the kind of a Contradiction.
 const ofPolicy = "policy"
 
-// editedPolicies names the rows of a tenant's policies and destinations that nobody set.
+// editedPolicies names the rows of a tenant's policies and destinations that nobody set, and the
+// policy in force where it is not the newest that somebody set.
 func (a *App) editedPolicies(ctx context.Context, p storage.Partition) (out []Contradiction, err error) {
 	for _, t := range []*storage.Table{policy.Policies.Table, policy.Destinations.Table} {
 		err := each(ctx, a.cfg.Store, storage.Query{Table: t, Partition: p}, func(row storage.Row) error {
@@ -87,7 +90,20 @@ func (a *App) editedPolicies(ctx context.Context, p storage.Partition) (out []Co
 			return out, err
 		}
 	}
-	return out, nil
+	set, err := a.cfg.Store.Count(ctx, storage.Query{Table: outgoing.Operations.Table, Partition: p, Where: []storage.Cond{
+		{Column: "kind", Op: storage.Eq, Value: outgoing.OpSetPolicy},
+	}}) // before the policy is read, so that one which is set meanwhile is not missed
+	if err != nil {
+		return out, err
+	}
+	in, err := a.Policies.Get(ctx, tenantOf(p))
+	switch {
+	case errors.Is(err, policy.ErrAltered):
+		return append(out, Contradiction{ofPolicy, "in force", err.Error()}), nil
+	case err == nil && set > in.Number:
+		out = append(out, Contradiction{ofPolicy, "in force", fmt.Sprintf("it is version %d, and the audit log has %d that were set", in.Number, set)})
+	}
+	return out, err
 }
 
 // resealPolicies seals a tenant's policies and destinations with the newest key.

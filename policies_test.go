@@ -282,6 +282,7 @@ func TestFS02_AnEditedPolicyLetsNothingOut(t *testing.T) {
 			require.Equal(t, []any{withdrawal.Pending, "review"}, []any{w.Status, w.WaitingReason()}, name)
 			_, err = i.app.Policies.Get(t.Context(), i.tenant)
 			require.ErrorIs(t, err, policy.ErrAltered, name)
+			i.named("policy")
 			_, err = i.app.Withdrawals.Cancel(t.Context(), i.tenant, w.ID)
 			require.NoError(t, err)
 			if name == "deleted" {
@@ -290,10 +291,22 @@ func TestFS02_AnEditedPolicyLetsNothingOut(t *testing.T) {
 			}
 			require.True(t, i.edit(fmt.Sprintf(back, "v2")))
 		}
+		r, err := i.app.VerifyTenant(t.Context(), i.tenant)
+		require.NoError(t, err)
+		require.True(t, r.Sound(), "%+v", r)
 		i.sound()
 		refused := i.asked("60", to)
 		require.Equal(t, []any{withdrawal.Failed, "daily"}, []any{refused.Status, refused.Rule()})
 		require.Zero(t, i.chains["ETH"].Balance(to, "USDTERC20").Sign())
+
+		// All versions that are newer than an earlier one are gone, or all there are: the audit log
+		// tells Verify.
+		require.True(t, i.edit(fmt.Sprintf(back, "v1")))
+		require.True(t, i.edit(`delete from cryptopay_policies where id = 'v2'`))
+		i.named("version 1, and the audit log has 2")
+		require.True(t, i.edit(`delete from cryptopay_policies where id = 'current'`))
+		require.True(t, i.edit(`delete from cryptopay_policies where id = 'v1'`))
+		i.named("version 0, and the audit log has 2")
 	})
 }
 

@@ -1,6 +1,7 @@
 package cryptopay_test
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
 	"time"
@@ -9,6 +10,9 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/keys"
+	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage/memory"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -170,6 +174,62 @@ func TestFS02_EditedOutcomeReleasesNothing(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, withdrawal.Completed, got.Status)
 			i.repeats(w.ID, to)
+		})
+	}
+}
+
+// Three rows that are edited alike say that the transaction of a payout died: its order, what was
+// told of it, and its attempt. Nothing here shows that they lie, so the order is sent again.
+// The Signer's limits bound that. The host is told at once, and the look at the chain
+// finds what is missing.
+func TestFS02_OrderWhoseRowsAllSayThatItDiedIsBoundedByTheSigner(t *testing.T) {
+	t.Parallel()
+	for _, limited := range []bool{false, true} {
+		t.Run(map[bool]string{false: "without limits", true: "within limits"}[limited], func(t *testing.T) {
+			t.Parallel()
+			i := newInsider(t, "USDTERC20")
+			world, to := i.chains["ETH"], i.chains["ETH"].Customer("supplier")
+			usdt, err := chain.MainnetRegistry().Currency("USDTERC20")
+			require.NoError(t, err)
+			if limited {
+				most, err := usdt.Units(dec("150"), ledger.Down)
+				require.NoError(t, err)
+				own := memory.New() // of the signer
+				require.NoError(t, own.Open(t.Context(), keys.LimitTables()...))
+				limits := keys.Limits{
+					Pays:  map[string][]keys.Limit{"USDTERC20": {{Amount: most, Per: 24 * time.Hour}}},
+					Costs: map[chain.Network][]keys.Limit{"ETH": {{Amount: 1e8, Per: 24 * time.Hour}}},
+				}
+				signer, err := keys.NewSigner(keys.SignerConfig{
+					Seed: i.seed, Chains: map[chain.Network]keys.Chain{"ETH": world.Client()}, Mandates: i.mandates,
+					Registry: keys.LimitedRegistry{Store: own, Limits: limits, Now: i.clock.Now},
+					KeyOf: func(ctx context.Context, n chain.Network, a chain.Address) (chain.KeyRef, bool, error) {
+						return i.app.KeyOf(ctx, n, a)
+					},
+				})
+				require.NoError(t, err)
+				configure := i.configure
+				i.configure = func(c *cryptopay.Config) {
+					configure(c)
+					c.Signer = signer
+				}
+				i.restart()
+			}
+			w := i.withdraw("USDTERC20", "100", to)
+			i.work(60)
+			once := usdt.Decimal(w.Amount)
+			require.Equal(t, once.String(), world.Balance(to, "USDTERC20").String())
+			i.edit("DELETE FROM cryptopay_outcomes WHERE id = ?", w.ID)
+			i.edit("UPDATE cryptopay_attempts SET fate = 'dead' WHERE intent = ?", w.ID)
+			i.edit("UPDATE cryptopay_intents SET state = 'queued', due = 1, nonce = -1, tx = '', reached = 0 WHERE id = ?", w.ID)
+			i.work(60)
+			if limited {
+				require.Equal(t, once.String(), world.Balance(to, "USDTERC20").String())
+				return
+			}
+			require.Equal(t, once.Add(once).String(), world.Balance(to, "USDTERC20").String())
+			require.True(t, i.told[withdrawal.NoticeResent])
+			require.Contains(t, i.log.heard(), "books_differ")
 		})
 	}
 }
