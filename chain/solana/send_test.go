@@ -235,8 +235,9 @@ func TestW16_RecipientsThatAreNoWallets(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, n.client.Deliverable(t.Context(), "USDTSOL", memo, "", 10))
 	off := chain.Address(solanatest.ATA(n.Payer.PublicKey(), n.program, n.mint).String())
-	_, err = n.client.Build(t.Context(), chain.Order{Intent: chain.Intent{Network: "SOL", Currency: "SOL", From: from, To: off, Amount: 1_0000_0000}})
+	_, err = n.client.Build(t.Context(), chain.Order{Intent: chain.Intent{Network: "SOL", Currency: "SOL", From: from, To: off, Amount: 1000_0000}})
 	require.ErrorIs(t, err, chain.ErrRejected)
+	require.ErrorContains(t, err, "not a wallet")
 }
 
 // TestW16_MemosThatARecipientWants: an account of Token-2022 that takes nothing without.
