@@ -148,8 +148,8 @@ say "kill -9, thirty times on every durable store; make kills does a thousand"
 go test -timeout 20m -count 1 ./examples/gateway -run TestL01 -kills 30 -v | grep -v '^===' | tee -a "$tools/test.log"
 go test -timeout 20m -count 1 ./storage/stream -run FE01_L01 -kills 30
 say "go test -race, where concurrency lives"
-# SQLite and two packages that only compute are compiled without it: with it they take ten times as long. They may have no
-# generic code: the linker would take theirs, which tells nothing, for that of all others.
+# SQLite and two packages that only compute are compiled without the detector: with it they take ten times as long. A package
+# with generic code must not be added: the linker could use its copy, which the detector does not see, in all others.
 within=(-gcflags={modernc.org/sqlite/lib,github.com/decred/dcrd/dcrec/secp256k1/v4,golang.org/x/crypto/scrypt}=-race=false)
 # Migrations, plans and settings of a database are looked at by one goroutine, and so is what a store finds beside what the
 # reference finds; files of seeds, schedules and bombs take long and meet nobody. Of many tenants or addresses no more meet than of few.

@@ -99,13 +99,13 @@ type Watch interface {
 	Open() []Address
 }
 
-// FewWatch is a Watch that lists what it watches where that is little. A client can then ask its
-// node for the histories of these addresses, and read those blocks alone that they name.
+// FewWatch is a Watch that can list its addresses while they are few. A client can then ask its
+// node for their histories, and read only the blocks that these name.
 type FewWatch interface {
 	Watch
-	// Few lists what was handed out by now and is watched at a time or later: each account
-	// once, where addresses share one. few is false, and the list says nothing, where there are
-	// more than most.
+	// Few lists the addresses that were handed out and whose watch has not ended at a time: each
+	// account once, where addresses share one. few is false where there are more than most: the
+	// list then has no meaning.
 	Few(ctx context.Context, most int, at time.Time) (list []Address, few bool, err error)
 }
 

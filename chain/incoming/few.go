@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// mostSearched is the size of a directory above which it is not searched for the few
-	// addresses that may still be watched: no index finds them.
+	// mostSearched is how many addresses a network may have for the few that are still watched to
+	// be searched for: no index finds those.
 	mostSearched = 100_000
 	// mostAccounts is how many accounts are kept of a network where addresses share them.
 	mostAccounts = 1000
 )
 
-// few lists what is watched, where that is at most so much. Free addresses are left out: one
-// that is handed out later is paid later, too.
+// few lists the addresses that were handed out and whose watch has not ended at a time; few is false
+// where they are more than most. A free address is left out: whoever gets it pays later.
 func (n *Network) few(ctx context.Context, most int, at time.Time) (list []chain.Address, few bool, err error) {
 	seen := map[chain.Address]bool{}
 	add := func(rows []storage.Row) bool {
@@ -43,7 +43,8 @@ func (n *Network) few(ctx context.Context, most int, at time.Time) (list []chain
 				handed = append(handed, r)
 			}
 		}
-		return list, add(handed), nil
+		few = add(handed)
+		return list, few, nil
 	}
 	if n.cfg.Watched.Len() > mostSearched {
 		return nil, false, nil

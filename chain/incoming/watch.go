@@ -32,7 +32,8 @@ type Watched struct {
 	end   int64      // highest sequence read
 	keeps bool
 	list  []chain.Address // what was read, where keeps is set
-	// accounts are those of what was read, by tagger, where addresses share accounts.
+	// accounts are those of the addresses that were read. tagger tells them; nil where addresses
+	// share none.
 	tagger   chain.Tagger
 	accounts map[chain.Address]bool
 	held     atomic.Pointer[held]

@@ -266,7 +266,15 @@ func (s *Service) build(ctx context.Context, tenant string, c *chain.Currency, a
 		return p, err
 	}
 	// Twice, as the price may have risen when the transaction is made.
-	if amount = min(amount, from.Lies-2*fee.Max); amount <= 0 {
+	twice, err := fee.Max.Add(fee.Max)
+	if err != nil {
+		return p, err
+	}
+	rest, err := from.Lies.Sub(twice)
+	if err != nil {
+		return p, err
+	}
+	if amount = min(amount, rest); amount <= 0 {
 		return p, fmt.Errorf("%w: by the books %s %s lies at the cold address, and up to %s is the fee", chain.ErrShort, c.Decimal(from.Lies), c.Code, c.Decimal(fee.Max))
 	}
 	return s.buildFor(ctx, spender, tenant, c, &from, chain.Intent{Amount: amount})

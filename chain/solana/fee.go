@@ -110,7 +110,7 @@ func (c *Client) sending(in *chain.Intent, needFrom bool) (*sending, error) {
 	}
 	s := &sending{cur: cur, token: c.tokenOf(cur), typical: in.To == "" && !needFrom, all: in.All, memo: in.Memo}
 	if !s.typical {
-		if s.to, err = c.anyones(in.To); err != nil {
+		if s.to, err = c.anyKey(in.To); err != nil {
 			return reject(err)
 		}
 	}

@@ -157,8 +157,8 @@ func (c *Client) ParseVault(s string) (chain.Address, error) {
 	return k.text(), nil
 }
 
-// anyones is the key of an address of anybody's, a vault's among them.
-func (c *Client) anyones(a chain.Address) (key, error) {
+// anyKey is the key of anybody's address, which may be a vault's.
+func (c *Client) anyKey(a chain.Address) (key, error) {
 	k, err := c.own(a)
 	if err == nil {
 		return k, nil

@@ -100,7 +100,7 @@ func (c *Client) Balance(ctx context.Context, currency string, a chain.Address) 
 	if err != nil {
 		return decimal.Zero, err
 	}
-	owner, err := c.anyones(a)
+	owner, err := c.anyKey(a)
 	if err != nil {
 		return decimal.Zero, err
 	}

@@ -76,8 +76,9 @@ func TestFN01_TheGatewayLogsWhatSolanaPassesOver(t *testing.T) {
 		}
 		return answer
 	})
-	s.settings["CRYPTOPAY_FEW_SOL"] = "0" // else it reads no block that does not name it
-	s.fork = func(string) bool {          // when the gateway has seen a payment
+	// Else the gateway reads no block that does not name an address of its own.
+	s.settings["CRYPTOPAY_FEW_SOL"] = "0"
+	s.fork = func(string) bool { // when the gateway has seen a payment
 		n.SendLater(2, nil, n.MoveCoins(solanatest.Key("somebody").PublicKey(), 2_000_000_000))
 		n.Mine(1)
 		return false

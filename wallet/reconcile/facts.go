@@ -141,7 +141,9 @@ func (s *Service) arrived(ctx context.Context, list []*account) error {
 				return
 			}
 		}
-		own := v.From == string(a.address) // moved nothing; or on Solana what a transaction of its own brought, which is in its cost
+		// A transfer to itself moves nothing. On Solana it is what a transaction of the address's own
+		// brought it, such as a rent: the cost of that transaction has it already.
+		own := v.From == string(a.address)
 		if v.Currency != "" && v.Height > a.look.Height && !own {
 			a.in = append(a.in, inflow{v.Currency, v.Exact, v.Height, v.FirstSeen})
 		}

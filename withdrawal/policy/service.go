@@ -27,7 +27,7 @@ type Config struct {
 	// Parse validates an address and gives its canonical form.
 	Parse func(n chain.Network, s string) (chain.Address, error)
 	// ParseVault is Parse of an address that no key signs for: see chain.VaultParser. Defaults to
-	// refusing all.
+	// Parse.
 	ParseVault func(n chain.Network, s string) (chain.Address, error)
 	// Mandates seals policies and destinations. Defaults to none: nothing is sealed, and
 	// nothing is asked for.
