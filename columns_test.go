@@ -61,7 +61,7 @@ var classes = map[string]struct{ authority, witness, bookkeeping string }{
 	"withdrawal_waits":    {bookkeeping: "tenant reason since event_seq alerted"},
 	"unlisted":            {bookkeeping: "contract coins"},
 	"missing":             {bookkeeping: "since"},
-	"intents":             {authority: "purpose tenant network currency to_address memo amount all_funds mandate plan", witness: "from_address from_key max_cost state reserved", bookkeeping: "confirmations reason attempts tx nonce filling reached tries bump_at created_at updated_at"},
+	"intents":             {authority: "purpose tenant network currency to_address memo amount all_funds mandate plan", witness: "from_address from_key max_cost state reserved", bookkeeping: "confirmations reason attempts tx nonce filling reached tries endings bump_at created_at updated_at"},
 	"attempts":            {witness: "intent number tenant purpose raw nonce spends outputs coins change_to fee max_cost cost fate rejected", bookkeeping: "stored_at sent_at"},
 	"looks":               {witness: "watch_until base_height base_cut reading spots earlier", bookkeeping: "looked_at waits waits_since"},
 	"differences":         {bookkeeping: "network tenant address currency kind amount held height since looked_at halted"},
@@ -99,8 +99,9 @@ var classes = map[string]struct{ authority, witness, bookkeeping string }{
 	"minimums":             {bookkeeping: "at samples least"},
 	"fingerprints":         {authority: "sum"},
 	"abilities":            {witness: "on", bookkeeping: "since"},
-	"signed_attempts":      {witness: "intent payload"}, // of the signer: to be kept in a store of its own
+	"signed_attempts":      {witness: "intent payload tx slots"}, // of the signer: to be kept in a store of its own
 	"signed_slots":         {witness: "intent"},
+	"signed_orders":        {witness: "live"},
 	"applications":         {authority: "number tenant name scopes role secret_hash masked_secret secret_made created_at seal"},
 	"access_tokens":        {authority: "client_id application scopes revoked created_at expires_at seal"},
 	"api_keys":             {authority: "key_id tenant name scopes role masked_key created_at seal"},

@@ -182,6 +182,16 @@ func (m mandates) Check(ctx context.Context, text string, t mandate.Terms) error
 	return err
 }
 
+// ending seals what became of transactions of an order of this store.
+func (a *App) ending(_ context.Context, e mandate.Ending) (string, error) {
+	store := a.identity.store.Load()
+	if store == nil {
+		return "", errNotOpen
+	}
+	e.Store = *store
+	return a.mandateKeys.SealEnding(e)
+}
+
 // sayUnsealed logs that rows which nobody sealed are accepted.
 func (a *App) sayUnsealed(ctx context.Context) error {
 	taken, err := a.Unsealed(ctx)

@@ -11,7 +11,7 @@ import (
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
-	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/chain/mandate"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
@@ -179,57 +179,117 @@ func TestFS02_EditedOutcomeReleasesNothing(t *testing.T) {
 }
 
 // Three rows that are edited alike say that the transaction of a payout died: its order, what was
-// told of it, and its attempt. Nothing here shows that they lie, so the order is sent again.
-// The Signer's limits bound that. The host is told at once, and the look at the chain
-// finds what is missing.
-func TestFS02_OrderWhoseRowsAllSayThatItDiedIsBoundedByTheSigner(t *testing.T) {
+// told of it, and its attempt. The signer knows that it has signed a transaction which pays the
+// order, and nothing shows it that this one is dead: it signs no other.
+func TestFS02_OrderWhoseRowsAllSayThatItDiedIsRefusedByTheSigner(t *testing.T) {
 	t.Parallel()
-	for _, limited := range []bool{false, true} {
-		t.Run(map[bool]string{false: "without limits", true: "within limits"}[limited], func(t *testing.T) {
-			t.Parallel()
-			i := newInsider(t, "USDTERC20")
-			world, to := i.chains["ETH"], i.chains["ETH"].Customer("supplier")
-			usdt, err := chain.MainnetRegistry().Currency("USDTERC20")
-			require.NoError(t, err)
-			if limited {
-				most, err := usdt.Units(dec("150"), ledger.Down)
-				require.NoError(t, err)
-				own := memory.New() // of the signer
-				require.NoError(t, own.Open(t.Context(), keys.LimitTables()...))
-				limits := keys.Limits{
-					Pays:  map[string][]keys.Limit{"USDTERC20": {{Amount: most, Per: 24 * time.Hour}}},
-					Costs: map[chain.Network][]keys.Limit{"ETH": {{Amount: 1e8, Per: 24 * time.Hour}}},
+	for _, apart := range []bool{false, true} {
+		for _, landed := range []bool{false, true} {
+			t.Run(map[bool]string{false: "rows of the signer beside", true: "rows of the signer apart"}[apart]+map[bool]string{false: ", on its way", true: ", paid"}[landed], func(t *testing.T) {
+				t.Parallel()
+				i := newInsider(t, "USDTERC20")
+				world, to := i.chains["ETH"], i.chains["ETH"].Customer("supplier")
+				if apart {
+					i.signsApart("ETH")
 				}
-				signer, err := keys.NewSigner(keys.SignerConfig{
-					Seed: i.seed, Chains: map[chain.Network]keys.Chain{"ETH": world.Client()}, Mandates: i.mandates,
-					Registry: keys.LimitedRegistry{Store: own, Limits: limits, Now: i.clock.Now},
-					KeyOf: func(ctx context.Context, n chain.Network, a chain.Address) (chain.KeyRef, bool, error) {
-						return i.app.KeyOf(ctx, n, a)
-					},
-				})
-				require.NoError(t, err)
-				configure := i.configure
-				i.configure = func(c *cryptopay.Config) {
-					configure(c)
-					c.Signer = signer
+				w := i.withdraw("USDTERC20", "100", to)
+				require.NoError(t, i.app.Step(t.Context()))
+				if landed {
+					i.work(60)
 				}
-				i.restart()
-			}
-			w := i.withdraw("USDTERC20", "100", to)
-			i.work(60)
-			once := usdt.Decimal(w.Amount)
-			require.Equal(t, once.String(), world.Balance(to, "USDTERC20").String())
-			i.edit("DELETE FROM cryptopay_outcomes WHERE id = ?", w.ID)
-			i.edit("UPDATE cryptopay_attempts SET fate = 'dead' WHERE intent = ?", w.ID)
-			i.edit("UPDATE cryptopay_intents SET state = 'queued', due = 1, nonce = -1, tx = '', reached = 0 WHERE id = ?", w.ID)
-			i.work(60)
-			if limited {
-				require.Equal(t, once.String(), world.Balance(to, "USDTERC20").String())
-				return
-			}
-			require.Equal(t, once.Add(once).String(), world.Balance(to, "USDTERC20").String())
-			require.True(t, i.told[withdrawal.NoticeResent])
-			require.Contains(t, i.log.heard(), "books_differ")
-		})
+				i.edit("DELETE FROM cryptopay_outcomes WHERE id = ?", w.ID)
+				i.edit("UPDATE cryptopay_attempts SET fate = 'dead' WHERE intent = ?", w.ID)
+				i.edit("UPDATE cryptopay_intents SET state = 'queued', due = 1, nonce = -1, tx = '', reached = 0 WHERE id = ?", w.ID)
+				i.work(60)
+				usdt, err := chain.MainnetRegistry().Currency("USDTERC20")
+				require.NoError(t, err)
+				require.Equal(t, usdt.Decimal(w.Amount).String(), world.Balance(to, "USDTERC20").String())
+				require.Contains(t, i.log.heard(), "signer_refuses_again")
+				v, err := i.app.Operate.Transactions(t.Context(), "ETH", w.ID)
+				require.NoError(t, err)
+				require.Equal(t, "signer", string(v.Reason))
+			})
+		}
 	}
+}
+
+// The same with what nobody made, or was made for another order: it shows nothing.
+func TestFS02_EndingOfAnotherOrderShowsNothing(t *testing.T) {
+	t.Parallel()
+	i := newInsider(t, "USDTERC20")
+	i.signsApart("ETH")
+	world, to := i.chains["ETH"], i.chains["ETH"].Customer("supplier")
+	w := i.withdraw("USDTERC20", "100", to)
+	i.work(60)
+	ours := cryptopay.MandateKeys(hostKey)
+	other := cryptopay.MandateKeys([]byte("another key, of thirty-two bytes"))
+	var tx string
+	require.NoError(t, i.db.Get(&tx, "SELECT id FROM cryptopay_attempts WHERE intent = ?", w.ID))
+	var spends []byte
+	require.NoError(t, i.db.Get(&spends, "SELECT spends FROM cryptopay_attempts WHERE intent = ?", w.ID))
+	var slots []string
+	require.NoError(t, json.Unmarshal(spends, &slots))
+	right := mandate.Ending{
+		Store: i.app.StoreID(), Network: "ETH", Order: w.ID, Dead: []mandate.Attempt{{ID: w.ID + "/1", Tx: tx, Spends: mandate.SpendsOf(slots)}},
+	}
+	var texts []string
+	for name, e := range map[string]mandate.Ending{
+		"another store":   {Store: "copy", Network: right.Network, Order: right.Order, Dead: right.Dead},
+		"another network": {Store: right.Store, Network: "BSC", Order: right.Order, Dead: right.Dead},
+		"another order":   {Store: right.Store, Network: right.Network, Order: "other", Dead: right.Dead},
+		"another hash":    {Store: right.Store, Network: right.Network, Order: right.Order, Dead: []mandate.Attempt{{ID: w.ID + "/1", Tx: "0x1", Spends: right.Dead[0].Spends}}},
+		"another nonce":   {Store: right.Store, Network: right.Network, Order: right.Order, Dead: []mandate.Attempt{{ID: w.ID + "/1", Tx: tx, Spends: mandate.SpendsOf([]string{"x/1"})}}},
+		"another attempt": {Store: right.Store, Network: right.Network, Order: right.Order, Dead: []mandate.Attempt{{ID: w.ID + "/2", Tx: tx, Spends: right.Dead[0].Spends}}},
+		"it has landed":   {Store: right.Store, Network: right.Network, Order: right.Order, Landed: right.Dead[0]},
+		"an unknown one":  {Store: right.Store, Network: right.Network, Order: right.Order, Landed: mandate.Attempt{ID: w.ID + "/9", Tx: "0x9", Spends: right.Dead[0].Spends}},
+	} {
+		text, err := ours.SealEnding(e)
+		require.NoError(t, err, name)
+		texts = append(texts, text)
+	}
+	forged, err := other.SealEnding(right)
+	require.NoError(t, err)
+	set := func(endings ...string) {
+		text, err := json.Marshal(endings)
+		require.NoError(t, err)
+		i.edit("DELETE FROM cryptopay_outcomes WHERE id = ?", w.ID)
+		i.edit("UPDATE cryptopay_attempts SET fate = 'dead' WHERE intent = ?", w.ID)
+		i.edit("UPDATE cryptopay_intents SET state = 'queued', due = 1, nonce = -1, tx = '', reached = 0, plan = x'', endings = ? WHERE id = ?", string(text), w.ID)
+		i.work(60)
+	}
+	usdt, err := chain.MainnetRegistry().Currency("USDTERC20")
+	require.NoError(t, err)
+	once := usdt.Decimal(w.Amount)
+	set(append(texts, forged, "", "ending-1", "ending-1/a/b/c")...)
+	require.Equal(t, once.String(), world.Balance(to, "USDTERC20").String())
+	genuine, err := ours.SealEnding(right) // which only a holder of the key can make
+	require.NoError(t, err)
+	set(genuine)
+	require.Equal(t, once.Add(once).String(), world.Balance(to, "USDTERC20").String(), "it is this text that decides")
+	require.True(t, i.told[withdrawal.NoticeResent])
+	require.Contains(t, i.log.heard(), "books_differ")
+}
+
+// signsApart gives the App a signer whose registry is in no database of the App.
+func (i *insider) signsApart(networks ...chain.Network) {
+	i.t.Helper()
+	own := memory.New()
+	require.NoError(i.t, own.Open(i.t.Context(), keys.Tables()...))
+	chains := map[chain.Network]keys.Chain{}
+	for _, n := range networks {
+		chains[n] = i.chains[n].Client()
+	}
+	signer, err := keys.NewSigner(keys.SignerConfig{
+		Seed: i.seed, Chains: chains, Mandates: i.mandates, Registry: keys.StoreRegistry{Store: own},
+		KeyOf: func(ctx context.Context, n chain.Network, a chain.Address) (chain.KeyRef, bool, error) {
+			return i.app.KeyOf(ctx, n, a)
+		},
+	})
+	require.NoError(i.t, err)
+	configure := i.configure
+	i.configure = func(c *cryptopay.Config) {
+		configure(c)
+		c.Signer = signer
+	}
+	i.restart()
 }

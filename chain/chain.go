@@ -512,11 +512,16 @@ type SignRequest struct {
 	Attempt  string   // unique; the same attempt is signed for one payload only
 	Unsigned Unsigned
 	Keys     []KeyRef // one per digest
+	// Endings are the texts of mandate.Ending that the orders have: which of their earlier
+	// transactions are dead. Without them a transaction is refused that does not exclude
+	// those before it.
+	Endings []string
 }
 
 // Signer gives signatures and nothing else. It checks for itself that the
 // payload does what the intent says, within its own limits, and refuses to sign
-// two different payloads for one attempt, or two intents for one nonce or input.
+// two different payloads for one attempt, two intents for one nonce or input, or two
+// transactions for one withdrawal that could both be included in a block.
 // Errors wrap ErrRefused where it refuses for good.
 type Signer interface {
 	Sign(ctx context.Context, r SignRequest) ([]Signature, error)

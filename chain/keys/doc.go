@@ -6,7 +6,9 @@
 // back for itself what a payload does and signs only what its intent says: this
 // asset, this amount, this destination, within the cost that the intent allows,
 // and whatever else goes to addresses of ours. One attempt is signed for one
-// payload only, and one nonce or input for one intent only, for ever.
+// payload only, and one nonce or input for one intent only, for ever. With mandates one
+// withdrawal is paid by transactions that exclude each other, unless the App proves that
+// those before are dead.
 // Signatures of a Seed are deterministic (RFC 6979 with a low S, RFC 8032). Those of
 // a Holder, such as a hardware module, need not be: a LimitedRegistry keeps the first
 // ones. All are verified before they are handed out.

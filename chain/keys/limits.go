@@ -70,9 +70,9 @@ func (l Limits) all() map[string][]Limit {
 func paysOf(currency string) string  { return "pays " + currency }
 func costsOf(n chain.Network) string { return "costs " + string(n) }
 
-// SignedCharge is what was counted for a nonce or input: of the attempts that are counted
+// signedCharge is what was counted for a nonce or input: of the attempts that are counted
 // there at most one can be included in a block, so the most of each counts once.
-type SignedCharge struct {
+type signedCharge struct {
 	Counted map[string]ledger.Amount `db:"counted,json"`
 }
 
@@ -81,9 +81,9 @@ type SignedWindow struct {
 	Steps []WindowStep `db:"steps,json"`
 }
 
-// SignedSignatures are the signatures of an attempt, kept of a Holder alone: those of a Seed
+// signedSignatures are the signatures of an attempt, kept of a Holder alone: those of a Seed
 // are made again.
-type SignedSignatures struct {
+type signedSignatures struct {
 	Signatures []chain.Signature `db:"signatures,json"`
 }
 
@@ -96,14 +96,14 @@ type WindowStep struct {
 // The tables of a LimitedRegistry beside those of a StoreRegistry, in network partitions:
 // by nonce or input, by what is limited and for how long, and by attempt.
 var (
-	SignedCharges = storage.NewTable[SignedCharge]("signed_charges")
+	signedCharges = storage.NewTable[signedCharge]("signed_charges")
 	SignedWindows = storage.NewTable[SignedWindow]("signed_windows")
-	SignedBefore  = storage.NewTable[SignedSignatures]("signed_signatures")
+	signedBefore  = storage.NewTable[signedSignatures]("signed_signatures")
 )
 
 // LimitTables lists what a LimitedRegistry stores.
 func LimitTables() []*storage.Table {
-	return append(Tables(), SignedCharges.Table, SignedWindows.Table, SignedBefore.Table)
+	return append(Tables(), signedCharges.Table, SignedWindows.Table, signedBefore.Table)
 }
 
 // LimitedRegistry is a StoreRegistry that binds only what is within limits. What is bound
@@ -164,29 +164,27 @@ func (r LimitedRegistry) bindPart(ctx context.Context, bs []Binding, part []int,
 
 // counting is what is bound and counted, and what is to be.
 type counting struct {
-	attempts map[string]SignedAttempt
-	slots    map[string]SignedSlot
-	charges  map[string]SignedCharge
-	windows  map[string]SignedWindow
-	before   map[string]SignedSignatures
+	orders
+	charges map[string]signedCharge
+	windows map[string]SignedWindow
+	before  map[string]signedSignatures
 
-	versions map[string]int64 // by table and id
-	bound    []string         // what the Change's id covers
-	put      map[string]storage.Row
-	guards   map[string]storage.Guard
+	rows   map[string]storage.Row // as they were read, by table and id
+	bound  []string               // what the Change's id covers
+	put    map[string]storage.Row
+	guards map[string]storage.Guard
 }
 
 func (r LimitedRegistry) load(ctx context.Context, bs []Binding, part []int) (*counting, error) {
-	c := &counting{
-		attempts: map[string]SignedAttempt{}, slots: map[string]SignedSlot{}, charges: map[string]SignedCharge{},
-		windows: map[string]SignedWindow{}, before: map[string]SignedSignatures{}, versions: map[string]int64{}, put: map[string]storage.Row{}, guards: map[string]storage.Guard{},
-	}
-	var attempts, held, slots, windows []string
-	for _, i := range part {
+	c := &counting{charges: map[string]signedCharge{}, windows: map[string]SignedWindow{}, before: map[string]signedSignatures{}, put: map[string]storage.Row{}, guards: map[string]storage.Guard{}}
+	mine := make([]Binding, len(part))
+	var held, slots, windows []string
+	for n, i := range part {
+		mine[n] = bs[i]
 		if len(bs[i].Signatures) > 0 {
 			held = append(held, bs[i].Attempt)
 		}
-		attempts, slots = append(attempts, bs[i].Attempt), append(slots, bs[i].Slots...)
+		slots = append(slots, bs[i].Slots...)
 		for _, o := range bs[i].Pays {
 			for _, l := range r.Limits.Pays[o.Currency] {
 				windows = append(windows, windowID(paysOf(o.Currency), l))
@@ -196,28 +194,17 @@ func (r LimitedRegistry) load(ctx context.Context, bs []Binding, part []int) (*c
 			windows = append(windows, windowID(costsOf(bs[i].Network), l))
 		}
 	}
-	p := bs[part[0]].partition()
+	found, err := StoreRegistry{r.Store}.load(ctx, mine)
+	if err != nil {
+		return nil, err
+	}
+	c.orders, c.rows = found.orders, found.rows
+	p := mine[0].partition()
 	return c, errors.Join(
-		read(ctx, r.Store, c, SignedAttempts, p, attempts, c.attempts),
-		read(ctx, r.Store, c, SignedBefore, p, held, c.before),
-		read(ctx, r.Store, c, SignedSlots, p, slots, c.slots),
-		read(ctx, r.Store, c, SignedCharges, p, slots, c.charges),
-		read(ctx, r.Store, c, SignedWindows, p, windows, c.windows),
+		look(ctx, r.Store, signedBefore, p, held, c.before, c.rows),
+		look(ctx, r.Store, signedCharges, p, slots, c.charges, c.rows),
+		look(ctx, r.Store, SignedWindows, p, windows, c.windows, c.rows),
 	)
-}
-
-func read[T any](ctx context.Context, s storage.Store, c *counting, t storage.TableOf[T], p storage.Partition, ids []string, into map[string]T) error {
-	slices.Sort(ids)
-	ids = slices.Compact(ids)
-	if len(ids) == 0 {
-		return nil
-	}
-	rows, err := s.Rows(ctx, t.Table, storage.Keys(p, ids...)...)
-	for _, row := range rows {
-		into[row.ID] = t.Value(row)
-		c.versions[t.Name+" "+row.ID] = row.Version
-	}
-	return err
 }
 
 func windowID(of string, l Limit) string { return of + " " + l.Per.String() }
@@ -239,18 +226,26 @@ func (c *counting) bind(b *Binding, limits Limits, now time.Time) error {
 			return refuse("%s was signed for another intent", slot)
 		}
 	}
+	live, err := c.admit(b)
+	if err != nil {
+		return err
+	}
 	if err := c.count(b, limits, now); err != nil {
 		return err
 	}
-	c.attempts[b.Attempt] = SignedAttempt{Intent: b.Intent, Payload: payload}
+	for _, order := range b.Orders {
+		c.live[order] = live[order]
+		putRow(c, signedOrders, order, signedOrder{live[order]})
+	}
+	c.attempts[b.Attempt] = b.row()
 	putRow(c, SignedAttempts, b.Attempt, c.attempts[b.Attempt])
 	if len(b.Signatures) > 0 {
-		c.before[b.Attempt] = SignedSignatures{b.Signatures}
-		putRow(c, SignedBefore, b.Attempt, c.before[b.Attempt])
+		c.before[b.Attempt] = signedSignatures{b.Signatures}
+		putRow(c, signedBefore, b.Attempt, c.before[b.Attempt])
 	}
 	for _, slot := range b.Slots {
 		if _, known := c.slots[slot]; known {
-			if version := c.versions[SignedSlots.Name+" "+slot]; version > 0 {
+			if version := c.rows[rowKey(SignedSlots.Table, slot)].Version; version > 0 {
 				c.guards[slot] = SignedSlots.Guard(slot, version)
 			}
 			continue
@@ -309,8 +304,8 @@ func (c *counting) count(b *Binding, limits Limits, now time.Time) error {
 		c.windows[id] = w
 		putRow(c, SignedWindows, id, w)
 	}
-	c.charges[at] = SignedCharge{Counted: counted}
-	putRow(c, SignedCharges, at, c.charges[at])
+	c.charges[at] = signedCharge{Counted: counted}
+	putRow(c, signedCharges, at, c.charges[at])
 	return nil
 }
 
@@ -342,8 +337,8 @@ func (w SignedWindow) add(more ledger.Amount, l Limit, now time.Time) (SignedWin
 }
 
 func putRow[T any](c *counting, t storage.TableOf[T], id string, v T) {
-	key := t.Name + " " + id
-	c.put[key] = t.Row(id, c.versions[key], time.Time{}, v)
+	key := rowKey(t.Table, id)
+	c.put[key] = t.Row(id, c.rows[key].Version, time.Time{}, v)
 }
 
 // change is what was bound, empty where nothing is new.

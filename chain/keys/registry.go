@@ -4,6 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -12,8 +15,10 @@ import (
 
 // SignedAttempt is one attempt's only payload.
 type SignedAttempt struct {
-	Intent  string `db:"intent"`
-	Payload string `db:"payload"` // hex SHA-256
+	Intent  string   `db:"intent"`
+	Payload string   `db:"payload"`    // hex SHA-256
+	Tx      string   `db:"tx"`         // hash of the signed transaction, "" where it is not known
+	Slots   []string `db:"slots,json"` // none where an earlier version bound it
 }
 
 // SignedSlot is the one intent that a nonce or an input was ever signed for.
@@ -30,7 +35,7 @@ var (
 
 // Tables lists what this package stores.
 func Tables() []*storage.Table {
-	return []*storage.Table{SignedAttempts.Table, SignedSlots.Table}
+	return []*storage.Table{SignedAttempts.Table, SignedSlots.Table, signedOrders.Table}
 }
 
 // StoreRegistry keeps bindings in a Store. A signer on a machine of its own
@@ -41,55 +46,38 @@ type StoreRegistry struct{ Store storage.Store }
 // one Change, so that two signers can never both succeed.
 func (r StoreRegistry) Bind(ctx context.Context, b Binding) error {
 	return storage.Decide(ctx, r.Store, func(ctx context.Context) (storage.Change, error) {
-		a, _, known, err := SignedAttempts.One(ctx, r.Store, b.partition(), b.Attempt)
+		found, err := r.load(ctx, []Binding{b})
 		if err != nil {
 			return storage.Change{}, err
 		}
-		rows, err := r.Store.Rows(ctx, SignedSlots.Table, storage.Keys(b.partition(), b.Slots...)...)
-		if err != nil {
-			return storage.Change{}, err
-		}
-		return b.change(a, known, rows)
+		return found.change(&b)
 	})
 }
 
-// BindMany is Bind of each: one look-up for the attempts of a network and one for its
-// slots, and one Commit for all that are new. A binding that is in another's way is bound
-// by itself.
+// BindMany is Bind of each, with few look-ups for all and one Commit for all that are new. A
+// binding that is in another's way is bound by itself.
 func (r StoreRegistry) BindMany(ctx context.Context, bs []Binding) []error {
 	errs := make([]error, len(bs))
-	var attempts, slots []storage.Key
+	of := map[storage.Partition][]int{}
 	for i := range bs {
-		attempts = append(attempts, storage.Keys(bs[i].partition(), bs[i].Attempt)...)
-		slots = append(slots, storage.Keys(bs[i].partition(), bs[i].Slots...)...)
-	}
-	known, err := r.found(ctx, SignedAttempts.Table, attempts)
-	var bound map[storage.Partition]map[string]storage.Row
-	if err == nil {
-		bound, err = r.found(ctx, SignedSlots.Table, slots)
+		of[bs[i].partition()] = append(of[bs[i].partition()], i)
 	}
 	var changes []storage.Change
-	var of []int
-	for i := range bs {
-		if err != nil {
-			errs[i] = err
-			continue
+	var changed []int
+	for _, p := range slices.Sorted(maps.Keys(of)) {
+		part := make([]Binding, len(of[p]))
+		for n, i := range of[p] {
+			part[n] = bs[i]
 		}
-		p := bs[i].partition()
-		var rows []storage.Row
-		for _, slot := range bs[i].Slots {
-			if row, ok := bound[p][slot]; ok {
-				rows = append(rows, row)
+		found, err := r.load(ctx, part)
+		for n, i := range of[p] {
+			if errs[i] = err; err != nil {
+				continue
 			}
-		}
-		var a SignedAttempt
-		row, ok := known[p][bs[i].Attempt]
-		if ok {
-			a = SignedAttempts.Value(row)
-		}
-		c, refused := bs[i].change(a, ok, rows)
-		if errs[i] = refused; refused == nil && c.ID != "" {
-			changes, of = append(changes, c), append(of, i)
+			c, refused := found.change(&part[n])
+			if errs[i] = refused; refused == nil && c.ID != "" {
+				changes, changed = append(changes, c), append(changed, i)
+			}
 		}
 	}
 	if len(changes) == 0 {
@@ -97,56 +85,100 @@ func (r StoreRegistry) BindMany(ctx context.Context, bs []Binding) []error {
 	}
 	for n, err := range r.Store.Commit(ctx, changes...) {
 		if err != nil { // not known to be in, or there is another binding now
-			err = r.Bind(ctx, bs[of[n]])
+			err = r.Bind(ctx, bs[changed[n]])
 		}
-		errs[of[n]] = err
+		errs[changed[n]] = err
 	}
 	return errs
 }
 
-// found reads rows by their partitions and ids.
-func (r StoreRegistry) found(ctx context.Context, t *storage.Table, keys []storage.Key) (map[storage.Partition]map[string]storage.Row, error) {
-	rows, err := r.Store.Rows(ctx, t, keys...)
-	out := map[storage.Partition]map[string]storage.Row{}
-	for _, row := range rows {
-		if out[row.Partition] == nil {
-			out[row.Partition] = map[string]storage.Row{}
-		}
-		out[row.Partition][row.ID] = row
-	}
-	return out, err
+// bound is what a registry has of some bindings of one network.
+type bound struct {
+	orders
+	rows map[string]storage.Row // of slots and orders, by table and id
 }
+
+// load reads what bindings of one network are decided on.
+func (r StoreRegistry) load(ctx context.Context, bs []Binding) (*bound, error) {
+	f := &bound{orders{map[string][]string{}, map[string]SignedAttempt{}, map[string]SignedSlot{}}, map[string]storage.Row{}}
+	var attempts, slots, ofOrders []string
+	for i := range bs {
+		attempts, slots, ofOrders = append(attempts, bs[i].Attempt), append(slots, bs[i].Slots...), append(ofOrders, bs[i].Orders...)
+	}
+	p := bs[0].partition()
+	lists := map[string]signedOrder{}
+	err := errors.Join(
+		look(ctx, r.Store, SignedAttempts, p, attempts, f.attempts, f.rows),
+		look(ctx, r.Store, SignedSlots, p, slots, f.slots, f.rows),
+		look(ctx, r.Store, signedOrders, p, ofOrders, lists, f.rows),
+	)
+	if err != nil {
+		return nil, err
+	}
+	for id, list := range lists {
+		f.live[id] = list.Live
+	}
+	var named []string
+	for i := range bs {
+		named = append(named, f.named(&bs[i])...)
+	}
+	return f, look(ctx, r.Store, SignedAttempts, p, named, f.attempts, f.rows)
+}
+
+// look reads rows by their ids.
+func look[T any](ctx context.Context, s storage.Store, t storage.TableOf[T], p storage.Partition, ids []string, into map[string]T, rows map[string]storage.Row) error {
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	if len(ids) == 0 {
+		return nil
+	}
+	found, err := s.Rows(ctx, t.Table, storage.Keys(p, ids...)...)
+	for _, row := range found {
+		into[row.ID], rows[rowKey(t.Table, row.ID)] = t.Value(row), row
+	}
+	return err
+}
+
+func rowKey(t *storage.Table, id string) string { return t.Name + " " + id }
 
 func (b *Binding) partition() storage.Partition { return storage.Network(string(b.Network)) }
 
-// change binds, where a is what the attempt is bound to, if it is known, and rows are
-// those of its slots that are bound. It is empty where all is bound already.
-func (b *Binding) change(a SignedAttempt, known bool, rows []storage.Row) (storage.Change, error) {
+// row is what is stored of an attempt.
+func (b *Binding) row() SignedAttempt {
+	return SignedAttempt{Intent: b.Intent, Payload: hex.EncodeToString(b.Payload[:]), Tx: b.Tx, Slots: b.Slots}
+}
+
+// change binds b. It is empty where all is bound already.
+func (f *bound) change(b *Binding) (storage.Change, error) {
 	payload := hex.EncodeToString(b.Payload[:])
-	switch {
-	case known && (a.Payload != payload || a.Intent != b.Intent):
-		return storage.Change{}, refuse("attempt %s was signed for another payload", b.Attempt)
-	case known:
+	if a, known := f.attempts[b.Attempt]; known {
+		if a.Payload != payload || a.Intent != b.Intent {
+			return storage.Change{}, refuse("attempt %s was signed for another payload", b.Attempt)
+		}
 		return storage.Change{}, nil
 	}
 	// The id covers all that is bound: under the attempt's name alone two
 	// payloads that race would be taken for one Change sent twice.
 	id := sha256.Sum256([]byte(b.Attempt + "\n" + b.Intent + "\n" + payload + "\n" + strings.Join(b.Slots, "\n")))
 	c := storage.Change{ID: "sign/" + hex.EncodeToString(id[:]), Partition: b.partition()}
-	c.Put = append(c.Put, SignedAttempts.Row(b.Attempt, 0, time.Time{}, SignedAttempt{Intent: b.Intent, Payload: payload}))
-	bound := map[string]storage.Row{}
-	for _, row := range rows {
-		bound[row.ID] = row
-		if SignedSlots.Value(row).Intent != b.Intent {
-			return storage.Change{}, refuse("%s was signed for another intent", row.ID)
+	c.Put = append(c.Put, SignedAttempts.Row(b.Attempt, 0, time.Time{}, b.row()))
+	for _, slot := range b.Slots {
+		s, known := f.slots[slot]
+		switch {
+		case !known:
+			c.Put = append(c.Put, SignedSlots.Row(slot, 0, time.Time{}, SignedSlot{Intent: b.Intent}))
+		case s.Intent != b.Intent:
+			return storage.Change{}, refuse("%s was signed for another intent", slot)
+		default:
+			c.Require = append(c.Require, SignedSlots.Guard(slot, f.rows[rowKey(SignedSlots.Table, slot)].Version))
 		}
 	}
-	for _, slot := range b.Slots {
-		if row, ok := bound[slot]; ok {
-			c.Require = append(c.Require, SignedSlots.Guard(slot, row.Version))
-			continue
-		}
-		c.Put = append(c.Put, SignedSlots.Row(slot, 0, time.Time{}, SignedSlot{Intent: b.Intent}))
+	live, err := f.admit(b)
+	if err != nil {
+		return storage.Change{}, err
+	}
+	for _, order := range b.Orders {
+		c.Put = append(c.Put, signedOrders.Row(order, f.rows[rowKey(signedOrders.Table, order)].Version, time.Time{}, signedOrder{live[order]}))
 	}
 	return c, nil
 }

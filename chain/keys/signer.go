@@ -31,6 +31,12 @@ type Binding struct {
 	Attempt string
 	Payload [32]byte // SHA-256 of what is signed
 	Slots   []string // "address/nonce" or outpoints
+	Tx      string   // hash of the signed transaction, "" where its Chain does not make it
+	// Orders are the withdrawals that it pays, where the Signer has Mandates, and Endings what
+	// became of transactions that paid them before. A Registry of this package binds nothing
+	// that would pay one of them beside another transaction.
+	Orders  []string
+	Endings []mandate.Ending
 	// What the payload does, as the Signer read it back.
 	Pays  []chain.Output // to others
 	Keeps []Kept         // to addresses of ours
@@ -48,8 +54,8 @@ type Kept struct {
 
 // Registry remembers bindings. Bind is atomic and durable before it returns:
 // nil where all of it is new or known with the same content, an error that
-// wraps chain.ErrRefused where the attempt is bound to another payload or a
-// slot to another intent.
+// wraps chain.ErrRefused where the attempt is bound to another payload, a
+// slot to another intent, or where a withdrawal could be paid twice: see Binding.Orders.
 type Registry interface {
 	Bind(ctx context.Context, b Binding) error
 }
@@ -162,6 +168,7 @@ func (s *Signer) checked(ctx context.Context, r *chain.SignRequest, o owners) ([
 	if err := s.check(ctx, c, *r, seen, o, &b); err != nil {
 		return nil, Binding{}, err
 	}
+	b.Orders, b.Endings = s.ordersOf(r)
 	if more, ok := c.(chain.Coster); ok {
 		if b.Cost, err = more.MostCost(r.Unsigned.Payload); err != nil {
 			return nil, Binding{}, refuse("its cost: %v", err)
@@ -176,7 +183,40 @@ func (s *Signer) checked(ctx context.Context, r *chain.SignRequest, o owners) ([
 	if s.cfg.Keys != nil {
 		b.Signatures = out
 	}
+	if c, ok := c.(assembler); ok {
+		signed, err := c.Assemble(seen, out)
+		if err != nil {
+			return nil, Binding{}, refuse("the signed transaction: %v", err)
+		}
+		b.Tx = signed.Tx
+	}
 	return out, b, nil
+}
+
+// assembler is a Chain that makes whole transactions, as every chain.Client does.
+type assembler interface {
+	Assemble(u chain.Unsigned, sigs []chain.Signature) (chain.Signed, error)
+}
+
+// ordersOf are the withdrawals that a request pays, and what is known of them: an Ending that
+// none of our keys made, or of another store, shows nothing.
+func (s *Signer) ordersOf(r *chain.SignRequest) (ids []string, endings []mandate.Ending) {
+	if len(s.cfg.Mandates) == 0 {
+		return nil, nil // nobody could show that one is dead
+	}
+	stores := map[string]string{}
+	for _, in := range append([]chain.Intent{r.Intent}, r.Also...) {
+		if t, err := mandate.Of(in.Mandate); err == nil && in.Purpose == chain.ForWithdrawal {
+			ids, stores[in.ID] = append(ids, in.ID), t.Store
+		}
+	}
+	for _, text := range r.Endings {
+		e, err := s.cfg.Mandates.CheckEnding(text)
+		if store, ours := stores[e.Order]; err == nil && ours && e.Store == store && e.Network == r.Intent.Network {
+			endings = append(endings, e)
+		}
+	}
+	return ids, endings
 }
 
 // check compares the decoded payload with the intents, and notes in b where the outputs go.

@@ -90,6 +90,31 @@ func KeyID(host []byte) string {
 // Keys are all that are valid. The first is the newest: it makes mandates.
 type Keys []Key
 
+// Text is what ReadKeys reads: for each key a line with its id and its secret, in hex. It is a
+// secret itself: who has it can order payouts.
+func (k Keys) Text() []byte {
+	var out []byte
+	for _, key := range k {
+		out = fmt.Appendf(out, "%s %x\n", key.ID, key.Secret)
+	}
+	return out
+}
+
+// ReadKeys reads what Text wrote, for a signer on another machine.
+func ReadKeys(text []byte) (Keys, error) {
+	var out Keys
+	for n, line := range strings.Split(strings.TrimSpace(string(text)), "\n") {
+		id, secret, _ := strings.Cut(strings.TrimSpace(line), " ")
+		key := Key{ID: id}
+		var err error
+		if key.Secret, err = hex.DecodeString(secret); err != nil || len(key.Secret) != sha256.Size || len(id) != 8 {
+			return nil, fmt.Errorf("mandate: line %d must hold the id of a key and %d bytes in hex", n+1, sha256.Size)
+		}
+		out = append(out, key)
+	}
+	return out, nil
+}
+
 // Make returns the mandate of an order, as text. The text has the fields of Terms that a
 // chain.Intent lacks.
 func (k Keys) Make(t Terms) string {

@@ -155,7 +155,7 @@ func (n *Sender) checkGasBudget(ctx context.Context, j *claimedIntent, d *candid
 // updateMembers adds to a Change of the leader what it means for the members: they have the
 // leader's state. The network's cost is told for the leader alone. A Change that meets a
 // conflict is made again, so members stay as they were read until it is committed.
-func (n *Sender) updateMembers(j *claimedIntent, s *transition, versions map[string]int64, c *storage.Change) error {
+func (n *Sender) updateMembers(ctx context.Context, j *claimedIntent, s *transition, versions map[string]int64, c *storage.Change) error {
 	for _, r := range j.members {
 		var due time.Time // none: only the leader is polled
 		r.moves, r.leaves = false, false
@@ -171,7 +171,13 @@ func (n *Sender) updateMembers(j *claimedIntent, s *transition, versions map[str
 		} else {
 			v.State, v.Reason, v.Tx, v.ExecutedReported = j.v.State, j.v.Reason, j.v.Tx, j.v.ExecutedReported
 		}
-		r.moves = s.outcome != nil || r.leaves || !r.isMember ||
+		sealed := s.ended != nil && (r.leaves || s.op == onOrphaned)
+		if sealed {
+			if err := n.seal(ctx, r.id, &v, s.ended); err != nil {
+				return err
+			}
+		}
+		r.moves = s.outcome != nil || sealed || r.leaves || !r.isMember ||
 			v.State != r.v.State || v.Reason != r.v.Reason || v.Tx != r.v.Tx || v.ExecutedReported != r.v.ExecutedReported
 		if !r.moves {
 			continue

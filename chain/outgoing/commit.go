@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/mandate"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -43,6 +44,8 @@ type transition struct {
 	// alone ends what is paid together: each member of the batch starts again.
 	alone  bool
 	unpaid []*claimedIntent // those of them who start again though the rest have landed
+	// ended is what became of transactions: whoever starts again has it sealed.
+	ended *mandate.Ending
 }
 
 // commit makes the job's row as it now stands durable, with all that the step
@@ -55,6 +58,11 @@ func (n *Sender) commit(ctx context.Context, j *claimedIntent, s transition) err
 	op := string(s.op)
 	if s.of > 0 {
 		op += fmt.Sprint("/", s.of)
+	}
+	if s.ended != nil && (s.op == onOrphaned || j.v.State == Queued || j.v.State == Waiting) {
+		if err := n.seal(ctx, j.id, &j.v, s.ended); err != nil {
+			return err
+		}
 	}
 	j.v.Updated = n.Now()
 	var before map[string]int64
@@ -80,7 +88,7 @@ func (n *Sender) commit(ctx context.Context, j *claimedIntent, s transition) err
 			s.outcome.Batch = j.batch(&s)
 			c.Put = append(c.Put, Outcomes.Row(j.id, told[j.id], n.Now(), *s.outcome))
 		}
-		if err := n.updateMembers(j, &s, before, &c); err != nil {
+		if err := n.updateMembers(ctx, j, &s, before, &c); err != nil {
 			return err
 		}
 		if err := errors.Join(n.tell(&c, j.id, j.was, j.waited, &j.v, s.outcome), n.tellMade(&c)); err != nil {

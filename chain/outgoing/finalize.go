@@ -12,6 +12,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/mandate"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -149,13 +150,18 @@ func (n *Sender) closeAttempts(ctx context.Context, j *claimedIntent, atts []*at
 	if err != nil {
 		return err
 	}
+	s.ended = new(mandate.Ending)
 	for _, a := range atts {
 		if a.v.State != Open {
 			continue
 		}
 		fate := onRuleOut
-		if a == won {
+		switch {
+		case a == won:
 			fate, a.v.Cost = onFinal, a.st.Cost
+			s.ended.Landed, s.ended.Reverted = a.v.Named(a.tx), !a.st.Executed
+		case won == nil, a.st.State == chain.Conflicted && n.final(j, &a.st): // else what landed shows it
+			s.ended.Dead = append(s.ended.Dead, a.v.Named(a.tx))
 		}
 		if err := a.becomes(fate); err != nil {
 			return err
@@ -180,6 +186,20 @@ func (n *Sender) closeAttempts(ctx context.Context, j *claimedIntent, atts []*at
 		}
 		return CoinDisputed
 	})
+}
+
+// seal has what became of transactions sealed for an order that they paid.
+func (n *Sender) seal(ctx context.Context, id string, v *IntentRow, e *mandate.Ending) error {
+	if n.Ending == nil || v.Purpose != chain.ForWithdrawal {
+		return nil
+	}
+	own := *e
+	own.Network, own.Order = n.info.Code, id
+	text, err := n.Ending(ctx, own)
+	if err == nil {
+		v.Endings = append(slices.Clone(v.Endings), text)
+	}
+	return err
 }
 
 // change makes coins of what a landed transaction returned to us. One that is

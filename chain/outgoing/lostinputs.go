@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/mandate"
 )
 
 // A deep reorg can take a coin away that a transaction on its way spends. What
@@ -70,7 +71,10 @@ func (n *Sender) splitByLostInputs(ctx context.Context, j *claimedIntent, p *att
 			live = append(live, a)
 			continue
 		}
-		never, err := n.inputGoneForGood(ctx, j, a, gone)
+		never, err := false, error(nil)
+		if a.st.State != chain.Pending { // else a node has all that it spends
+			never, err = n.inputGoneForGood(ctx, j, a, gone)
+		}
 		if err == nil && !never {
 			err = errMayLand
 		}
@@ -87,11 +91,12 @@ func (n *Sender) markLostDead(ctx context.Context, j *claimedIntent, dead []*att
 	if len(dead) == 0 {
 		return nil
 	}
-	s := transition{op: onOrphaned, due: n.Now().Add(n.Poll)}
+	s := transition{op: onOrphaned, due: n.Now().Add(n.Poll), ended: new(mandate.Ending)}
 	for _, a := range dead {
 		if err := a.becomes(onRuleOut); err != nil {
 			return err
 		}
+		s.ended.Dead = append(s.ended.Dead, a.v.Named(a.tx))
 		s.with = append(s.with, Attempts.Row(a.tx, a.version, time.Time{}, a.v))
 	}
 	return n.commit(ctx, j, s)

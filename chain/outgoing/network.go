@@ -32,6 +32,7 @@ import (
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/mandate"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -70,6 +71,10 @@ type Config struct {
 	// Ordered says why a withdrawal was not ordered as it is about to be signed, "" = it was.
 	// Asked for a plan that is read from the store again. Defaults to believing the store.
 	Ordered func(ctx context.Context, in chain.Intent) (why string, err error)
+	// Ending seals what became of transactions of an order that starts again. The signer is
+	// shown all texts that the order has: it signs nothing beside a transaction that may still
+	// pay it. Defaults to none, for a signer that asks for none.
+	Ending func(ctx context.Context, e mandate.Ending) (text string, err error)
 	// Guards are rows beside those of Halts that the Changes which reserve, replace, store
 	// and send again require unchanged. They are read before Halted is asked. Defaults to none.
 	Guards func(ctx context.Context, in chain.Intent) ([]storage.Guard, error)

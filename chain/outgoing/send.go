@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -33,7 +34,7 @@ func (n *Sender) sign(ctx context.Context, j *claimedIntent, fresh bool) error {
 		}
 	}
 	sigs, err := n.signatures(ctx, chain.SignRequest{
-		Intent: p.Intent, Also: p.Also, Attempt: p.attempt(), Unsigned: p.Unsigned, Keys: p.Keys,
+		Intent: p.Intent, Also: p.Also, Attempt: p.attempt(), Unsigned: p.Unsigned, Keys: p.Keys, Endings: j.endings(p),
 	})
 	switch {
 	case errors.Is(err, chain.ErrRefused) && p.First && !fresh:
@@ -76,6 +77,18 @@ func (j *claimedIntent) mandates(p *plan) {
 			}
 		}
 	}
+}
+
+// endings are those of all that a plan pays.
+func (j *claimedIntent) endings(p *plan) []string {
+	if p.Intent.Purpose == chain.ForCancel {
+		return nil
+	}
+	all := slices.Clone(j.v.Endings)
+	for _, r := range j.members {
+		all = append(all, r.v.Endings...)
+	}
+	return all
 }
 
 // signatures asks the signer: one that can sign many is asked once for all items of Work.
@@ -132,7 +145,11 @@ func (n *Sender) abandon(ctx context.Context, j *claimedIntent, p *plan, fresh b
 		if !told {
 			s.outcome = n.outcome(j)
 		}
-		n.Log.Warn("signer_refuses", slog.String("intent", j.id), slog.String("attempt", p.attempt()), slog.String("cause", cause.Error()))
+		level, event := slog.LevelWarn, "signer_refuses"
+		if before, err := n.attempts(ctx, j.id); err != nil || len(before[j.id]) > 0 {
+			level, event = slog.LevelError, "signer_refuses_again" // it was signed before: somebody may have set it back
+		}
+		n.Log.Log(ctx, level, event, slog.String("intent", j.id), slog.String("attempt", p.attempt()), slog.String("cause", cause.Error()))
 		return n.commit(ctx, j, s)
 	}
 	s.due, j.v.BumpAt = n.Now().Add(n.Poll), n.Now().Add(n.StuckAfter)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/mandate"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -47,9 +48,11 @@ type IntentRow struct {
 	ExecutedReported bool          `db:"reached"`
 	Reserved         ledger.Amount `db:"reserved"` // the most that its live attempts may cost
 	Tries            int           `db:"tries"`    // failures in a row, for the backoff
-	BumpAt           time.Time     `db:"bump_at"`  // when a dearer replacement is thought about
-	Created          time.Time     `db:"created_at"`
-	Updated          time.Time     `db:"updated_at"`
+	// Endings are those of Config.Ending, of each time that it started again.
+	Endings []string  `db:"endings,json"`
+	BumpAt  time.Time `db:"bump_at"` // when a dearer replacement is thought about
+	Created time.Time `db:"created_at"`
+	Updated time.Time `db:"updated_at"`
 }
 
 // AttemptRow is one signed transaction, under its hash. It is committed before
@@ -75,6 +78,11 @@ type AttemptRow struct {
 	Rejected bool          `db:"rejected"` // a node refused it for good; it is watched all the same
 	Stored   time.Time     `db:"stored_at"`
 	Sent     time.Time     `db:"sent_at"` // when it was last sent, or was about to be
+}
+
+// Named is how an Ending names the attempt with the hash tx.
+func (r *AttemptRow) Named(tx string) mandate.Attempt {
+	return mandate.Attempt{ID: attemptID(r.Intent, r.Number), Tx: tx, Spends: mandate.SpendsOf(r.Spends)}
 }
 
 // Fate is what became of an attempt, as far as it is final.
@@ -218,7 +226,10 @@ type plan struct {
 	Extra []string `json:",omitempty"`
 }
 
-func (p *plan) attempt() string { return fmt.Sprintf("%s/%d", p.Intent.ID, p.Number) }
+func (p *plan) attempt() string { return attemptID(p.Intent.ID, p.Number) }
+
+// attemptID is what a signer knows an attempt by.
+func attemptID(intent string, number int) string { return fmt.Sprintf("%s/%d", intent, number) }
 
 func (r *IntentRow) plan() (*plan, error) {
 	p := new(plan)

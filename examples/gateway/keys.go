@@ -8,10 +8,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"time"
 
+	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/internal/secret"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -61,6 +63,22 @@ const (
 	forSeed        = "seed"
 )
 
+// mandatesCommand prints what a signer on another machine checks orders with: mandates.
+const mandatesCommand = "mandates"
+
+// printMandates derives it from the key file, and makes the file where there is none: the signer
+// starts before the gateway. What it prints is a secret, and opens nothing that is sealed.
+func printMandates(file string, out io.Writer) error {
+	ring, made, err := loadKeys(file)
+	if err == nil && made {
+		err = noteSealed(file) // there is no store yet
+	}
+	if err == nil {
+		_, err = out.Write(cryptopay.MandateKeys(ring.of(forLibrary)...).Text())
+	}
+	return err
+}
+
 // sealedFile says, beside the key file, that everything in the store is sealed. The database
 // cannot tell: whoever edits it could make it look like one of a version before seals.
 func sealedFile(keyFile string) string { return keyFile + ".sealed" }
@@ -81,10 +99,13 @@ func (g *gateway) unsealedUntil(made bool) (time.Time, error) {
 
 // allSealed writes sealedFile.
 func (g *gateway) allSealed(ctx context.Context) {
-	err := os.WriteFile(sealedFile(g.s.keyFile), []byte("All in the store is sealed. Without this file rows that nobody sealed are taken.\n"), 0o600)
-	if err != nil {
+	if err := noteSealed(g.s.keyFile); err != nil {
 		g.log.WarnContext(ctx, "sealed_not_noted", "error", err, "hint", "make the file by hand, or set CRYPTOPAY_UNSEALED_UNTIL to a day that is past")
 	}
+}
+
+func noteSealed(keyFile string) error {
+	return os.WriteFile(sealedFile(keyFile), []byte("All in the store is sealed. Without this file rows that nobody sealed are taken.\n"), 0o600)
 }
 
 func makeKey(file string) ([]byte, error) {

@@ -3,6 +3,7 @@
 //
 //	go run ./examples/gateway
 //	go run ./examples/gateway operator -help
+//	go run ./examples/gateway mandates    # for a signer on another machine
 //
 // Its start prints how to make the first payment with curl. See README.md for
 // all settings.
@@ -31,9 +32,12 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	log := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: s.logLevel}))
-	if len(s.command) > 0 {
+	switch {
+	case len(s.command) > 0 && s.command[0] == mandatesCommand:
+		err = printMandates(s.keyFile, os.Stdout)
+	case len(s.command) > 0:
 		err = operate(ctx, s, log, os.Stdout, os.Stderr)
-	} else {
+	default:
 		err = run(ctx, s, log)
 	}
 	if err != nil {

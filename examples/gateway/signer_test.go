@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jmoiron/sqlx"
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain/networks"
@@ -55,6 +56,7 @@ func newKeyholder(t *testing.T, config map[string]any) *keyholder {
 	t.Helper()
 	k := certified(t)
 	require.NoError(t, os.WriteFile(k.file("passphrase"), []byte("a passphrase of some length\n"), 0o600))
+	k.believes()
 	k.configure(config)
 	k.run("new")
 	require.NoError(t, os.WriteFile(k.file("accounts.json"), k.run("accounts"), 0o600))
@@ -79,13 +81,25 @@ func newModuleKeyholder(t *testing.T, config map[string]any) *keyholder {
 	k.env = append(os.Environ(), "SOFTHSM2_CONF="+token.Conf)
 	require.NoError(t, os.WriteFile(k.file("pin"), []byte(token.PIN+"\n"), 0o600))
 	config["module"] = map[string]any{"library": token.Library, "token": token.Label, "pin": "pin"}
+	k.believes()
 	k.configure(config)
 	require.NoError(t, os.WriteFile(k.file("accounts.json"), k.run("accounts"), 0o600))
 	return k
 }
 
+// believes gives the signer what orders are proved with, and the gateway its key file.
+func (k *keyholder) believes() {
+	k.t.Helper()
+	var out bytes.Buffer
+	require.NoError(k.t, printMandates(k.file("gateway.key"), &out))
+	require.NoError(k.t, os.WriteFile(k.file("mandates"), out.Bytes(), 0o600))
+}
+
 func (k *keyholder) configure(config map[string]any) {
 	k.t.Helper()
+	if _, err := os.Stat(k.file("mandates")); err == nil {
+		config["mandates"] = "mandates"
+	}
 	config["listen"] = fmt.Sprintf("127.0.0.1:%d", testenv.FreePort(k.t)) // and at each start
 	text, err := json.Marshal(config)
 	require.NoError(k.t, err)
@@ -131,6 +145,7 @@ func (k *keyholder) start() map[string]string {
 	return map[string]string{
 		"CRYPTOPAY_SIGNER_URL": url, "CRYPTOPAY_SIGNER_CERTIFICATE": k.file("app.crt"), "CRYPTOPAY_SIGNER_KEY": k.file("app.key"),
 		"CRYPTOPAY_SIGNER_CA": k.file("ca.crt"), "CRYPTOPAY_SIGNER_ACCOUNTS": k.file("accounts.json"),
+		"CRYPTOPAY_KEY_FILE": k.file("gateway.key"),
 	}
 }
 
@@ -140,6 +155,7 @@ func (k *keyholder) stop() {
 	require.NoError(k.t, k.cmd.Process.Signal(syscall.SIGTERM))
 	require.NoError(k.t, k.cmd.Wait(), k.said.String())
 	require.NotContains(k.t, k.said.String(), `"level":"ERROR"`)
+	require.NotContains(k.t, k.said.String(), "mandates_missing")
 }
 
 // ends ends a gateway that has paid with the signer, and then the signer, and returns the
@@ -274,6 +290,59 @@ func TestFS07_GatewayWithASignerHasNoSeed(t *testing.T) {
 	_, _, found, err := seeds.One(t.Context(), store, storage.System, seedID)
 	require.NoError(t, err)
 	require.False(t, found)
+}
+
+// A withdrawal is paid. Then its rows are edited until all of them say that its transaction died.
+// The signer has nothing to do with that database, and does not pay it again; nor what somebody
+// makes up.
+func TestFS02_SignerElsewherePaysAnOrderOnce(t *testing.T) {
+	t.Parallel()
+	limit := []any{map[string]any{"amount": "1000000", "per": "24h"}}
+	k := newKeyholder(t, map[string]any{
+		"networks": map[string]any{"ETH": map[string]any{"costs": limit}}, "simulated": []string{"ETH"}, "currencies": map[string]any{"ETH": map[string]any{"pays": limit}},
+	})
+	env := k.start()
+	env["CRYPTOPAY_CLIENT_ID"], env["CRYPTOPAY_CLIENT_SECRET"], env["CRYPTOPAY_RATE_LIMITS"] = testClient, testSecret, "off"
+	path := filepath.Join(t.TempDir(), "dev.db")
+	s, err := readSettings([]string{"-store", "sqlite:" + path, "-networks", "ETH"}, func(name string) string { return env[name] })
+	require.NoError(t, err)
+	i := &inside{t: t, s: s}
+	i.open()
+	p := i.ok("POST", "/payments/", body{"amount": "30", "currency": "ETH"})
+	i.ok("POST", "/dev/pay", body{"address": p["address"], "currency": "ETH", "amount": p["amount_crypto"]})
+	i.ok("POST", "/dev/mine", body{"blockchain": "ETH", "blocks": 100})
+	to := i.g.world.sims[0].Customer("supplier")
+	w := i.ok("POST", "/withdrawal/", body{"price_amount": "5", "currency": "ETH", "address": to})["withdrawal_id"].(string)
+	work := func() {
+		for range 5 {
+			i.ok("POST", "/dev/mine", body{"blockchain": "ETH", "blocks": 50})
+		}
+	}
+	work()
+	require.Equal(t, "completed", i.ok("GET", "/withdrawal/"+w+"/", nil)["status"])
+	paid := i.g.world.sims[0].Balance(to, "ETH")
+	db, err := sqlx.Open("sqlite", path)
+	require.NoError(t, err)
+	defer db.Close()
+	for _, q := range []string{
+		"DELETE FROM cryptopay_outcomes WHERE id = ?",
+		"UPDATE cryptopay_attempts SET fate = 'dead' WHERE intent = ?",
+		"UPDATE cryptopay_intents SET state = 'queued', due = 1, nonce = -1, tx = '', reached = 0, attempts = 0 WHERE id = ?",
+	} {
+		done, err := db.ExecContext(t.Context(), q, w)
+		require.NoError(t, err)
+		n, err := done.RowsAffected()
+		require.NoError(t, err)
+		require.EqualValues(t, 1, n, q)
+	}
+	work()
+	_, err = db.ExecContext(t.Context(), "UPDATE cryptopay_intents SET attempts = 8, due = 1 WHERE id = ?", w)
+	require.NoError(t, err)
+	work()
+	require.Equal(t, paid.String(), i.g.world.sims[0].Balance(to, "ETH").String())
+	require.NoError(t, i.g.close())
+	k.stop()
+	require.Contains(t, k.said.String(), "may still be paid by attempt "+w+"/1")
 }
 
 // Half a signer is refused by the name of what is missing, and so is a seed beside it.

@@ -20,6 +20,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/keys/hsm"
 	"github.com/cryptopay-go/cryptopay/chain/keys/signerd"
+	"github.com/cryptopay-go/cryptopay/chain/mandate"
 	"github.com/cryptopay-go/cryptopay/chain/networks"
 	"github.com/cryptopay-go/cryptopay/internal/secret"
 	"github.com/cryptopay-go/cryptopay/ledger"
@@ -35,6 +36,7 @@ type config struct {
 	Seed       string `json:"seed"`       // sealed
 	Passphrase string `json:"passphrase"` // file
 	Module     module `json:"module"`     // in place of a seed
+	Mandates   string `json:"mandates"`   // file: what the gateway's command mandates printed
 	Registry   string `json:"registry"`   // SQLite
 	Log        string `json:"log"`
 
@@ -186,6 +188,19 @@ func (c *config) passphrase() ([]byte, error) {
 		return nil, fmt.Errorf("passphrase: %w", err)
 	}
 	return bytes.TrimRight(b, "\r\n"), nil
+}
+
+// mandates are the keys that orders are proved with, none where no file is named.
+func (c *config) mandates() (mandate.Keys, error) {
+	if c.Mandates == "" {
+		return nil, nil
+	}
+	text, err := secret.ReadFile(c.path(c.Mandates))
+	if err != nil {
+		return nil, fmt.Errorf("mandates: %w", err)
+	}
+	defer clear(text)
+	return mandate.ReadKeys(text)
 }
 
 func (c *config) seed() (*keys.Seed, error) {

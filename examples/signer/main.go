@@ -180,6 +180,14 @@ func (c *config) serve(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	mandates, err := c.mandates()
+	if err != nil {
+		return err
+	}
+	slogs := slog.New(slog.NewJSONHandler(os.Stderr, nil))
+	if len(mandates) == 0 {
+		slogs.Warn("mandates_missing", slog.String("hint", "who can write to the App's database alone is bounded by the limits only: name the file that the gateway's command mandates printed as mandates"))
+	}
 	store, log, err := c.open(ctx)
 	if err != nil {
 		return err
@@ -189,8 +197,8 @@ func (c *config) serve(ctx context.Context) (err error) {
 		chains[n] = client
 	}
 	server, err := signerd.New(ctx, signerd.Config{
-		Seed: seed, Keys: holder, Registry: c.registry, Chains: chains, Store: store, Limits: c.limits, Allow: c.allow, Log: log, Now: time.Now,
-		Slog: slog.New(slog.NewJSONHandler(os.Stderr, nil)),
+		Seed: seed, Keys: holder, Registry: c.registry, Chains: chains, Store: store, Limits: c.limits, Allow: c.allow, Mandates: mandates,
+		Log: log, Now: time.Now, Slog: slogs,
 	})
 	if err == nil {
 		var l net.Listener

@@ -14,6 +14,8 @@
 // Both sides show certificates of one private authority (mutual TLS 1.3). The wire is JSON:
 // POST /v1/sign takes many requests, GET /v1/health says what the log ends with.
 //
-// It does not bound what an App loses that shows its customers addresses of a thief, and it
-// does not know whether a withdrawal was ordered: see docs/signer.md.
+// With Config.Mandates it pays what was ordered, once, whatever the App's database says.
+//
+// It does not bound what an App loses that shows its customers addresses of a thief: see
+// docs/signer.md.
 package signerd

@@ -20,6 +20,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
+	"github.com/cryptopay-go/cryptopay/chain/mandate"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -40,7 +41,11 @@ type Line struct {
 	Pays    []Paid        `json:"pays,omitempty"`  // to others
 	Keeps   []Paid        `json:"keeps,omitempty"` // to addresses of ours
 	Cost    ledger.Amount `json:"cost"`            // the most that the network can take
-	Before  string        `json:"before"`          // hex SHA-256 of the line before, of the first zeros
+	// Tx, Orders and Endings are those of keys.Binding.
+	Tx      string           `json:"tx,omitempty"`
+	Orders  []string         `json:"orders,omitempty"`
+	Endings []mandate.Ending `json:"endings,omitempty"`
+	Before  string           `json:"before"` // hex SHA-256 of the line before, of the first zeros
 }
 
 // Paid is an output. Amounts are in units of the currency.
@@ -55,6 +60,7 @@ func lineOf(b *keys.Binding, now time.Time) Line {
 	l := Line{
 		Time: now.UTC(), Network: b.Network, Intent: b.Intent, Attempt: b.Attempt,
 		Payload: hex.EncodeToString(b.Payload[:]), Spends: b.Slots, Cost: b.Cost,
+		Tx: b.Tx, Orders: b.Orders, Endings: b.Endings,
 	}
 	for _, o := range b.Pays {
 		l.Pays = append(l.Pays, Paid{To: o.To, Currency: o.Currency, Amount: o.Amount})
@@ -66,7 +72,9 @@ func lineOf(b *keys.Binding, now time.Time) Line {
 }
 
 func (l *Line) binding() (keys.Binding, error) {
-	b := keys.Binding{Network: l.Network, Intent: l.Intent, Attempt: l.Attempt, Slots: l.Spends, Cost: l.Cost}
+	b := keys.Binding{
+		Network: l.Network, Intent: l.Intent, Attempt: l.Attempt, Slots: l.Spends, Cost: l.Cost, Tx: l.Tx, Orders: l.Orders, Endings: l.Endings,
+	}
 	payload, err := hex.DecodeString(l.Payload)
 	if err != nil || len(payload) != len(b.Payload) || len(b.Slots) == 0 {
 		return b, fmt.Errorf("%w: line %d is no signature", ErrLog, l.Number)

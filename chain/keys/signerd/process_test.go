@@ -32,6 +32,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/keys/signerd"
+	"github.com/cryptopay-go/cryptopay/chain/mandate"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -68,6 +69,7 @@ type order struct {
 	Networks []chain.Network
 	Limits   keys.Limits
 	Allow    map[string][]signerd.Recipient
+	Mandates mandate.Keys
 	Skip     time.Duration  // of its clock
 	Rebuild  bool           // its registry from the log, first
 	Module   *testenv.Token // has its keys
@@ -186,7 +188,7 @@ func live(text string) error {
 	}
 	now := func() time.Time { return time.Now().Add(o.Skip) }
 	server, err := signerd.New(ctx, signerd.Config{
-		Seed: seed, Keys: holder, Registry: chain.MainnetRegistry(), Chains: chains, Store: d, Limits: o.Limits, Allow: o.Allow, Log: log, Now: now,
+		Seed: seed, Keys: holder, Registry: chain.MainnetRegistry(), Chains: chains, Store: d, Limits: o.Limits, Allow: o.Allow, Mandates: o.Mandates, Log: log, Now: now,
 		Slog: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	})
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
+	"github.com/cryptopay-go/cryptopay/chain/mandate"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -28,7 +29,7 @@ type Chain interface {
 	ParseAddress(s string) (chain.Address, error)
 }
 
-// Config wires a Server. All fields but Allow and Slog are required, and one of Seed and Keys.
+// Config wires a Server. All fields but Allow, Mandates and Slog are required, and one of Seed and Keys.
 type Config struct {
 	Seed     *keys.Seed
 	Keys     keys.Holder // such as hsm.Module, in place of a Seed
@@ -41,8 +42,12 @@ type Config struct {
 	// Allow lists the only recipients of a currency. A currency that is not listed may be
 	// paid to anybody, within its limits.
 	Allow map[string][]Recipient
-	Log   *Log
-	Now   func() time.Time
+	// Mandates are what orders to pay are proved with: keys.SignerConfig.Mandates. With them
+	// who can write to the App's database alone has nothing paid, and nothing paid twice.
+	// Defaults to believing the App.
+	Mandates mandate.Keys
+	Log      *Log
+	Now      func() time.Time
 	// Slog gets what was refused and what failed. Defaults to nowhere.
 	Slog *slog.Logger
 }
@@ -97,7 +102,7 @@ func New(ctx context.Context, cfg Config) (*Server, error) {
 	s.bound = &logged{LimitedRegistry: keys.LimitedRegistry{Store: cfg.Store, Limits: cfg.Limits, Now: cfg.Now}, log: cfg.Log}
 	var err error
 	s.signer, err = keys.NewSigner(keys.SignerConfig{
-		Seed: cfg.Seed, Keys: cfg.Keys, Chains: chains, KeyOf: hinted, Allow: s.allowed, Registry: s.bound,
+		Seed: cfg.Seed, Keys: cfg.Keys, Chains: chains, KeyOf: hinted, Allow: s.allowed, Mandates: cfg.Mandates, Registry: s.bound,
 	})
 	if err != nil {
 		return nil, err

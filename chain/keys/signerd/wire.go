@@ -86,6 +86,7 @@ type request struct {
 	Spends  []string       `json:"spends"`
 	Digests digests        `json:"digests"`
 	Keys    []chain.KeyRef `json:"keys"`
+	Endings []string       `json:"endings,omitempty"` // an App of an earlier version sends none
 }
 
 // intent has the fields of chain.Intent: the conversion compiles while it has them all.
@@ -137,7 +138,7 @@ type health struct {
 func toWire(r chain.SignRequest) request {
 	out := request{
 		Intent: intent(r.Intent), Attempt: r.Attempt, Network: r.Unsigned.Network, Payload: r.Unsigned.Payload,
-		Spends: r.Unsigned.Spends, Keys: r.Keys,
+		Spends: r.Unsigned.Spends, Keys: r.Keys, Endings: r.Endings,
 	}
 	for _, also := range r.Also {
 		out.Also = append(out.Also, intent(also))
@@ -150,7 +151,7 @@ func toWire(r chain.SignRequest) request {
 
 func (r *request) fromWire() (chain.SignRequest, error) {
 	out := chain.SignRequest{
-		Intent: chain.Intent(r.Intent), Attempt: r.Attempt, Keys: r.Keys,
+		Intent: chain.Intent(r.Intent), Attempt: r.Attempt, Keys: r.Keys, Endings: r.Endings,
 		Unsigned: chain.Unsigned{Network: r.Network, Payload: r.Payload, Spends: r.Spends},
 	}
 	if len(r.Intent.ID) > maxID || len(r.Attempt) > maxID {

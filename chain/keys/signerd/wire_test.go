@@ -218,7 +218,7 @@ func TestFS07_WireIsGolden(t *testing.T) {
 		To: "o", Memo: "m", Amount: 1, All: true, MaxCost: 2, Confirmations: 3,
 	}
 	_, err = h.signer.client(h.keyOf).Sign(t.Context(), chain.SignRequest{
-		Intent: in, Also: []chain.Intent{{ID: "j"}}, Attempt: "a", Keys: []chain.KeyRef{"k"},
+		Intent: in, Also: []chain.Intent{{ID: "j"}}, Attempt: "a", Keys: []chain.KeyRef{"k"}, Endings: []string{"e"},
 		Unsigned: chain.Unsigned{
 			Network: "ETH", Payload: []byte{1, 2}, Spends: []string{"s"}, Digests: []chain.Digest{{Hash: [32]byte{3}, From: "f", Whole: true}},
 			Outputs: []chain.Output{{To: "o"}},

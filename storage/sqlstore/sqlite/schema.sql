@@ -1,4 +1,4 @@
--- All migrations up to 0035_screen.
+-- All migrations up to 0036_endings.
 CREATE TABLE cryptopay_parts (
   part TEXT NOT NULL PRIMARY KEY
 ) STRICT, WITHOUT ROWID;
@@ -169,7 +169,7 @@ CREATE TABLE cryptopay_intents (
   "tries" INTEGER NOT NULL,
   "bump_at" INTEGER NOT NULL,
   "created_at" INTEGER NOT NULL,
-  "updated_at" INTEGER NOT NULL, "lease" INTEGER NOT NULL DEFAULT 0, "claims" INTEGER NOT NULL DEFAULT 0, "mandate" TEXT NOT NULL DEFAULT '',
+  "updated_at" INTEGER NOT NULL, "lease" INTEGER NOT NULL DEFAULT 0, "claims" INTEGER NOT NULL DEFAULT 0, "mandate" TEXT NOT NULL DEFAULT '', "endings" TEXT NOT NULL DEFAULT 'null',
   PRIMARY KEY (part, id)
 ) STRICT;
 CREATE INDEX cryptopay_intents_i0 ON cryptopay_intents (part, "tenant", "state");
@@ -271,7 +271,7 @@ CREATE TABLE cryptopay_signed_attempts (
   "change_id" TEXT NOT NULL,
   "due" INTEGER NOT NULL,
   "intent" TEXT NOT NULL,
-  "payload" TEXT NOT NULL, "lease" INTEGER NOT NULL DEFAULT 0, "claims" INTEGER NOT NULL DEFAULT 0,
+  "payload" TEXT NOT NULL, "lease" INTEGER NOT NULL DEFAULT 0, "claims" INTEGER NOT NULL DEFAULT 0, "tx" TEXT NOT NULL DEFAULT '', "slots" TEXT NOT NULL DEFAULT 'null',
   PRIMARY KEY (part, id)
 ) STRICT;
 CREATE INDEX cryptopay_signed_attempts_due ON cryptopay_signed_attempts (due, part, id) WHERE due > 0;
@@ -1277,3 +1277,15 @@ CREATE TABLE cryptopay_audit_heads (
   PRIMARY KEY (part, id)
 ) STRICT;
 CREATE INDEX cryptopay_audit_heads_due ON cryptopay_audit_heads (due, part, id) WHERE due > 0;
+CREATE TABLE cryptopay_signed_orders (
+  "part" TEXT NOT NULL,
+  "id" TEXT NOT NULL,
+  "version" INTEGER NOT NULL,
+  "change_id" TEXT NOT NULL,
+  "due" INTEGER NOT NULL,
+  "lease" INTEGER NOT NULL DEFAULT 0,
+  "claims" INTEGER NOT NULL DEFAULT 0,
+  "live" TEXT NOT NULL,
+  PRIMARY KEY (part, id)
+) STRICT;
+CREATE INDEX cryptopay_signed_orders_due ON cryptopay_signed_orders (due, part, id) WHERE due > 0;

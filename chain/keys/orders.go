@@ -1,0 +1,138 @@
+package keys
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/cryptopay-go/cryptopay/chain/mandate"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// Two transactions that pay one withdrawal must exclude each other, or it is paid twice. So a
+// registry knows which of the transactions that it bound for a withdrawal may still be
+// included in a block. Another one must spend the nonce, or an input, of each of them, unless
+// an Ending shows that it is dead. An App makes Endings when it starts a withdrawal again. The
+// rows of a database alone make none.
+
+// signedOrder is what may still pay a withdrawal.
+type signedOrder struct {
+	Live []string `db:"live,json"` // attempts
+}
+
+// signedOrders is by withdrawal, in network partitions.
+var signedOrders = storage.NewTable[signedOrder]("signed_orders")
+
+// orders are the withdrawals of a binding as a registry has them, and the attempts that
+// decide on it.
+type orders struct {
+	live     map[string][]string // by withdrawal; one that is not known has no entry
+	attempts map[string]SignedAttempt
+	slots    map[string]SignedSlot
+}
+
+// named are the attempts that are needed to decide on b.
+func (o *orders) named(b *Binding) []string {
+	var ids []string
+	for _, order := range b.Orders {
+		live, known := o.live[order]
+		if !known {
+			live = unlisted(order, b.Attempt)
+		}
+		ids = append(ids, live...)
+	}
+	if len(ids) == 0 {
+		return nil // nothing that an Ending could be of
+	}
+	for i := range b.Endings {
+		if at := b.Endings[i].Landed.ID; at != "" {
+			ids = append(ids, at)
+		}
+	}
+	return ids
+}
+
+// mostUnlisted is how many attempts of an order are looked for that a registry bound before it
+// listed them by order.
+const mostUnlisted = 100
+
+// unlisted names the attempts that an earlier version can have bound for an order.
+func unlisted(order, attempt string) (ids []string) {
+	most := 2 // it is paid with others, so that at most its own first ones are known
+	if number, ok := strings.CutPrefix(attempt, order+"/"); ok {
+		n, err := strconv.Atoi(number)
+		if err != nil {
+			return nil
+		}
+		most = min(n-1, mostUnlisted)
+	}
+	for i := range most {
+		ids = append(ids, order+"/"+strconv.Itoa(i+1))
+	}
+	return ids
+}
+
+// admit returns what may pay each withdrawal of a binding once it is bound, or refuses it.
+func (o *orders) admit(b *Binding) (map[string][]string, error) {
+	out := make(map[string][]string, len(b.Orders))
+	for _, order := range b.Orders {
+		live, known := o.live[order]
+		if !known {
+			live = unlisted(order, b.Attempt)
+		}
+		rest := make([]string, 0, len(live)+1)
+		for _, id := range live {
+			a, bound := o.attempts[id]
+			switch {
+			case !known && (!bound || len(a.Slots) > 0), o.dead(order, id, &a, b.Endings):
+				continue // what this version has bound for an order is listed
+			case !o.excludes(b, &a):
+				return nil, refuse("withdrawal %s may still be paid by attempt %s: attempt %s would not exclude it, and nothing shows that it is dead", order, id, b.Attempt)
+			}
+			rest = append(rest, id)
+		}
+		out[order] = append(rest, b.Attempt)
+	}
+	return out, nil
+}
+
+// excludes reports whether a binding and an attempt cannot both be included in a block.
+func (o *orders) excludes(b *Binding, a *SignedAttempt) bool {
+	if len(a.Slots) == 0 { // of an earlier version: what it spends is bound to its intent
+		return slices.ContainsFunc(b.Slots, func(s string) bool { return o.slots[s].Intent == a.Intent && a.Intent != "" })
+	}
+	return shares(a.Slots, b.Slots)
+}
+
+// dead reports whether one of the Endings shows that an attempt can pay an order no more.
+func (o *orders) dead(order, id string, a *SignedAttempt, endings []mandate.Ending) bool {
+	return slices.ContainsFunc(endings, func(e mandate.Ending) bool {
+		switch {
+		case e.Order != order:
+			return false
+		case slices.ContainsFunc(e.Dead, a.is(id)):
+			return true
+		case e.Landed.ID == "":
+			return false
+		case e.Landed.ID == id:
+			return (e.Reverted || len(a.Slots) == 0) && a.is(id)(e.Landed)
+		}
+		landed, bound := o.attempts[e.Landed.ID]
+		if !bound || !landed.is(e.Landed.ID)(e.Landed) {
+			return false
+		}
+		return len(a.Slots) == 0 || len(landed.Slots) == 0 || shares(a.Slots, landed.Slots)
+	})
+}
+
+// is compares an attempt with what an Ending says of one. An earlier version bound neither its
+// hash nor what it spends.
+func (a *SignedAttempt) is(id string) func(mandate.Attempt) bool {
+	return func(m mandate.Attempt) bool {
+		return m.ID == id && (a.Tx == "" || m.Tx == a.Tx) && (len(a.Slots) == 0 || m.Spends == mandate.SpendsOf(a.Slots))
+	}
+}
+
+func shares(a, b []string) bool {
+	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
+}

@@ -1,0 +1,104 @@
+package mandate
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+)
+
+// Ending is what became of transactions of an order, so that the order may be paid by another
+// one that excludes none of them. Whoever asked the chain makes it, and a signer that has
+// signed them checks it.
+type Ending struct {
+	Store   string        `json:"store"` // id of the store that the order was given in
+	Network chain.Network `json:"network"`
+	Order   string        `json:"order"`
+	// Dead can never be included in a block.
+	Dead []Attempt `json:"dead,omitempty"`
+	// Landed is in a block for good and has not paid the order, "" = none. What spends the
+	// same nonce or input is dead by it.
+	Landed Attempt `json:"landed,omitzero"`
+	// Reverted: Landed would have paid the order, and its block undid it.
+	Reverted bool `json:"reverted,omitempty"`
+}
+
+// Attempt names a transaction that was signed.
+type Attempt struct {
+	ID     string `json:"id"`     // chain.SignRequest.Attempt
+	Tx     string `json:"tx"`     // hash
+	Spends string `json:"spends"` // SpendsOf of what it spends
+}
+
+// SpendsOf covers what a transaction spends, in any order: hex SHA-256.
+func SpendsOf(spends []string) string {
+	sum := sha256.Sum256([]byte(strings.Join(slices.Sorted(slices.Values(spends)), "\n")))
+	return hex.EncodeToString(sum[:])
+}
+
+// endings is the first field of the text of an Ending: its version.
+const endings = "ending-1"
+
+// SealEnding returns an Ending as text, with a MAC.
+func (k Keys) SealEnding(e Ending) (string, error) {
+	body, err := json.Marshal(e)
+	if err != nil {
+		return "", fmt.Errorf("mandate: %w", err)
+	}
+	return strings.Join([]string{
+		endings, k[0].ID, base64.RawURLEncoding.EncodeToString(body), base64.RawURLEncoding.EncodeToString(macEnding(k[0].Secret, body)),
+	}, "/"), nil
+}
+
+// CheckEnding reads the text of an Ending: ErrKey or ErrForged where none of the keys made it.
+func (k Keys) CheckEnding(text string) (e Ending, err error) {
+	forged := fmt.Errorf("%w: it cannot be read", ErrForged)
+	f := strings.Split(text, "/")
+	if len(f) != 4 || f[0] != endings {
+		return e, forged
+	}
+	body, err := base64.RawURLEncoding.Strict().DecodeString(f[2])
+	if err != nil {
+		return e, forged
+	}
+	mac, err := base64.RawURLEncoding.Strict().DecodeString(f[3])
+	if err != nil {
+		return e, forged
+	}
+	at := slices.IndexFunc(k, func(k Key) bool { return k.ID == f[1] })
+	switch {
+	case at < 0:
+		return e, fmt.Errorf("%w: its key is %s", ErrKey, f[1])
+	case !hmac.Equal(mac, macEnding(k[at].Secret, body)):
+		return e, ErrForged
+	}
+	if err := json.Unmarshal(body, &e); err != nil {
+		return Ending{}, forged
+	}
+	return e, nil
+}
+
+// RenewEnding seals an Ending with the newest key: it returns the text as it is if that made
+// it, and the error of CheckEnding.
+func (k Keys) RenewEnding(text string) (string, error) {
+	e, err := k.CheckEnding(text)
+	if err != nil || strings.HasPrefix(text, endings+"/"+k[0].ID+"/") {
+		return text, err
+	}
+	return k.SealEnding(e)
+}
+
+// macEnding covers a text that no mandate covers.
+func macEnding(key, body []byte) []byte {
+	h := hmac.New(sha256.New, key)
+	text(h, "cryptopay "+endings)
+	number(h, int64(len(body)))
+	_, _ = h.Write(body) // a hash never fails
+	return h.Sum(nil)
+}
