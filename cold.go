@@ -92,11 +92,11 @@ func (a *App) described(c *chain.Currency, address chain.Address, descriptor str
 // ceilings are the tenants' policies as the house sees them.
 type ceilings struct{ a *App }
 
-func (c ceilings) Claim(ctx context.Context, until time.Time, most int) (out []house.Cold, err error) {
+func (c ceilings) Claim(ctx context.Context, lease time.Duration, most int) (out []house.Cold, err error) {
 	if on, err := c.a.able(ctx, abilityCold); err != nil || !on {
 		return nil, err
 	}
-	tenants, err := c.a.Policies.ClaimCold(ctx, until, most, c.serves, c.a.cfg.Log)
+	tenants, err := c.a.Policies.ClaimCold(ctx, lease, most, c.serves, c.a.cfg.Log)
 	for _, t := range tenants {
 		for i := range t.Cold {
 			if r, ok, err := c.rule(t.Tenant, &t.Cold[i]); err == nil && ok {

@@ -25,8 +25,8 @@ type Cold struct {
 
 // ColdRules tells the ceilings of tenants.
 type ColdRules interface {
-	// Claim gives some tenants' ceilings, which no other caller gets until a time.
-	Claim(ctx context.Context, until time.Time, most int) ([]Cold, error)
+	// Claim gives some tenants' ceilings, which no other caller gets for a time.
+	Claim(ctx context.Context, lease time.Duration, most int) ([]Cold, error)
 	// Of is that of a tenant and currency. ok is false where there is none.
 	Of(ctx context.Context, tenant, currency string) (c Cold, ok bool, err error)
 	// Hot is what can be paid from in a currency, as the chain says.
@@ -67,7 +67,7 @@ func (s *Service) StepCold(ctx context.Context) (int, error) {
 	if s.c.Cold == nil {
 		return 0, nil
 	}
-	rules, err := s.c.Cold.Claim(ctx, s.c.Now().Add(coldEvery), batch)
+	rules, err := s.c.Cold.Claim(ctx, coldEvery, batch)
 	if err != nil {
 		return 0, err
 	}

@@ -112,11 +112,12 @@ type TenantsCold struct {
 	Cold   []Cold
 }
 
-// ClaimCold returns tenants with cold addresses, each to one caller until a time. A policy that was
+// ClaimCold returns tenants with cold addresses, each to one caller for a time. A policy that was
 // edited is logged and left out. serves says whether the caller sees to a currency: a policy with
-// others goes back at once for those who see to them, and comes to this Service again at that time.
-func (s *Service) ClaimCold(ctx context.Context, until time.Time, most int, serves func(currency string) bool, log *slog.Logger) ([]TenantsCold, error) {
+// others goes back at once for those who see to them, and comes to this Service again after that time.
+func (s *Service) ClaimCold(ctx context.Context, lease time.Duration, most int, serves func(currency string) bool, log *slog.Logger) ([]TenantsCold, error) {
 	now := s.c.Now()
+	until := now.Add(lease)
 	rows, err := s.unread.Claimed(ctx, s.c.Store, storage.Claim{
 		Table: Policies.Table, Now: now, Until: until, Max: most,
 	}, log, func(*storage.RowError) {})
@@ -145,6 +146,9 @@ func (s *Service) ClaimCold(ctx context.Context, until time.Time, most int, serv
 			}
 		}
 		out = append(out, TenantsCold{tenant, version.Cold})
+	}
+	if len(back) == 0 {
+		return out, nil
 	}
 	for _, err := range s.c.Store.Commit(ctx, back...) {
 		if err != nil && !errors.Is(err, storage.ErrConflict) && !errors.Is(err, storage.ErrBusy) {
