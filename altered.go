@@ -60,6 +60,11 @@ func (a *App) editedOrders(ctx context.Context, p storage.Partition) (out []Cont
 			if v.Purpose != chain.ForWithdrawal && v.Mandate == "" {
 				return nil
 			}
+			for _, text := range v.Endings {
+				if _, err := a.mandateKeys.CheckEnding(text); err != nil {
+					out = append(out, Contradiction{"order", row.ID, "what is said of its earlier transactions is not ours: " + err.Error()})
+				}
+			}
 			_, _, why, err := a.order(ctx, v.Order(row.ID))
 			if err == nil && why != "" {
 				out = append(out, Contradiction{"order", row.ID, why})

@@ -174,7 +174,7 @@ func (a *App) resealOrders(ctx context.Context, n chain.Network, r *Resealed) er
 	}, func(rows []storage.Row) error {
 		rows = slices.DeleteFunc(rows, func(row storage.Row) bool {
 			v := outgoing.Intents.Value(row)
-			return v.Purpose != chain.ForWithdrawal || a.mandateKeys.Newest(v.Mandate) && v.Attempts == 0
+			return v.Purpose != chain.ForWithdrawal || a.mandateKeys.Newest(v.Mandate) && len(v.Endings) == 0
 		})
 		n, err := a.resealRows(ctx, rows, "order", r, func(ctx context.Context, row storage.Row) (storage.Row, string, error) {
 			v, now, ok, err := outgoing.Intents.One(ctx, a.joined(), p, row.ID)
@@ -185,9 +185,9 @@ func (a *App) resealOrders(ctx context.Context, n chain.Network, r *Resealed) er
 			if err != nil || why != "" {
 				return storage.Row{}, why, err
 			}
-			endings, why, err := a.resealEndings(ctx, p, row.ID, &v)
-			if err != nil || why != "" || v.Mandate == mandate && slices.Equal(v.Endings, endings) {
-				return storage.Row{}, why, err
+			endings, why := a.renewEndings(&v)
+			if why != "" || v.Mandate == mandate && slices.Equal(v.Endings, endings) {
+				return storage.Row{}, why, nil
 			}
 			v.Mandate, v.Endings = mandate, endings
 			return outgoing.Intents.Row(row.ID, now.Version, now.Due, v), "", nil
@@ -197,43 +197,16 @@ func (a *App) resealOrders(ctx context.Context, n chain.Network, r *Resealed) er
 	})
 }
 
-// resealEndings gives an order its Endings with the newest key. Those of an order that started
-// again before there were any are made of its transactions as they stand, while what nobody
-// sealed is accepted.
-func (a *App) resealEndings(ctx context.Context, p storage.Partition, id string, v *outgoing.IntentRow) (out []string, why string, err error) {
+// renewEndings gives an order its Endings with the newest key.
+func (a *App) renewEndings(v *outgoing.IntentRow) (out []string, why string) {
 	for _, text := range v.Endings {
 		text, err := a.mandateKeys.RenewEnding(text)
 		if err != nil {
-			return v.Endings, "what is said of its earlier transactions is not ours: " + err.Error(), nil
+			return v.Endings, "what is said of its earlier transactions is not ours: " + err.Error()
 		}
 		out = append(out, text)
 	}
-	if len(out) > 0 {
-		return out, "", nil
-	}
-	if v.Attempts == 0 || v.State != outgoing.Queued && v.State != outgoing.Waiting {
-		return nil, "", nil
-	}
-	if taken, err := a.Unsealed(ctx); err != nil || !taken {
-		return nil, "", err
-	}
-	e := mandate.Ending{Network: v.Network, Order: id}
-	err = each(ctx, a.joined(), storage.Query{
-		Table: outgoing.Attempts.Table, Partition: p, Where: []storage.Cond{{Column: "intent", Op: storage.Eq, Value: id}},
-	}, func(row storage.Row) error {
-		switch t := outgoing.Attempts.Value(row); t.State {
-		case outgoing.Dead:
-			e.Dead = append(e.Dead, t.Named(row.ID))
-		case outgoing.AttemptFinal:
-			e.Landed, e.Reverted = t.Named(row.ID), t.Purpose != chain.ForCancel
-		}
-		return nil
-	})
-	if err != nil || len(e.Dead) == 0 && e.Landed.ID == "" {
-		return nil, "", err
-	}
-	text, err := a.ending(ctx, e)
-	return []string{text}, "", err
+	return out, ""
 }
 
 // resealRows writes what f makes of each row, and returns how many it wrote. f returns a
