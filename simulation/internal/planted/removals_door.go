@@ -59,6 +59,48 @@ var doorRemovals = []Bug{
 		What: "the signer does not check the mandates of those that are paid together", Package: "chain/keys", Test: "TestFS02_SignerAsksForMandates",
 	},
 	{
+		ID: "FS02-order-bound-to-no-transaction", File: "chain/keys/orders.go",
+		Old:  "			case !o.excludes(b, &a):",
+		New:  "			case !bound && !o.excludes(b, &a):",
+		What: "the registry lets an order be paid by a second transaction", Package: "chain/keys", Test: "TestFS02_RegistryBindsAnOrderToItsNonce",
+	},
+	{
+		ID: "FS02-one-common-input-will-do", File: "chain/keys/orders.go",
+		Old:  "		for _, id := range live {",
+		New:  "		for _, id := range live[max(len(live)-1, 0):] {",
+		What: "a transaction is compared with the newest one of its order alone", Package: "chain/keys", Test: "TestFS02_RegistryComparesEachAttempt",
+	},
+	{
+		ID: "FS02-landed-payment-frees-its-order", File: "chain/keys/orders.go",
+		Old:  "			return (e.Reverted || len(a.Slots) == 0) && a.is(id)(e.Landed)",
+		New:  "			return a.is(id)(e.Landed)",
+		What: "a transaction that has landed is dead, also where it has paid", Package: "chain/keys", Test: "TestFS02_RegistryKnowsWhatALandedOneRulesOut",
+	},
+	{
+		ID: "FS02-members-not-bound", File: "chain/keys/signer.go",
+		Old:  "	for _, in := range append([]chain.Intent{r.Intent}, r.Also...) {\n		if t, err := mandate.Of",
+		New:  "	for _, in := range []chain.Intent{r.Intent} {\n		if t, err := mandate.Of",
+		What: "the signer binds the leader of a batch and not its members", Package: "chain/keys", Test: "TestFS02_SignerBindsAllOfABatch",
+	},
+	{
+		ID: "FS02-ending-of-a-copy", File: "chain/keys/signer.go",
+		Old:  "err == nil && ours && e.Store == store && e.Network",
+		New:  "err == nil && ours && e.Store != \"\" && store != \"\" && e.Network",
+		What: "what a copy of the store has seen dead is dead here, too", Package: ".", Test: "TestFS02_EndingOfAnotherOrderShowsNothing",
+	},
+	{
+		ID: "FS02-ending-without-mac", File: "chain/mandate/ending.go",
+		Old:  "	case !hmac.Equal(mac, macEnding(k[at].Secret, body)):",
+		New:  "	case len(mac) != len(macEnding(k[at].Secret, body)):",
+		What: "anybody can say that a transaction is dead", Package: ".", Test: "TestFS02_EndingOfAnotherOrderShowsNothing",
+	},
+	{
+		ID: "FS02-node-is-not-asked-again", File: "chain/outgoing/ending.go",
+		Old:  "		case st.Executed && a.v.Purpose != chain.ForCancel:",
+		New:  "		case !st.Executed && a.v.Purpose == chain.ForCancel:",
+		What: "an order that starts again though it is paid is not named", Package: ".", Test: "TestFS02_OrderWhoseRowsAllSayThatItDiedIsNotPaidAgain",
+	},
+	{
 		ID: "FS02-store-id-is-believed", File: "mandates.go",
 		Old:  "	if err == nil && had && !adopt {",
 		New:  "	if err == nil && had && adopt {",
