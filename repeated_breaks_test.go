@@ -160,3 +160,45 @@ func TestFS02_PaymentOfAnEarlierSignerIsNoFill(t *testing.T) {
 	i.work(60)
 	i.once("ETH", "USDTERC20", to, once)
 }
+
+// An order that started again before an upgrade, and whose next transaction dies after it, starts
+// again once everything is sealed.
+func TestFS02_OrderThatDiedBeforeAndAfterAnUpgradeStartsAgain(t *testing.T) {
+	t.Parallel()
+	for _, sealed := range []string{"on its way", "waiting"} {
+		t.Run(sealed, func(t *testing.T) {
+			t.Parallel()
+			i := newInsiderNative(t, "TRX", "20")
+			to := i.chains["TRX"].Customer("supplier")
+			a := i.apart(i.mandates)
+			w := i.withdraw("TRX", "10", to)
+			for range 2 { // what it sends dies of its time
+				i.starve("TRX", w.ID)
+			}
+			a.earlier("TRX")
+			i.edit("UPDATE cryptopay_intents SET endings = 'null' WHERE id = ?", w.ID)
+			before := i.configure
+			i.configure = func(c *cryptopay.Config) {
+				before(c)
+				c.UnsealedUntil = i.clock.Now().Add(24 * time.Hour)
+			}
+			i.restart()
+			if sealed == "on its way" {
+				_, err := i.app.Reseal(t.Context())
+				require.NoError(t, err)
+				i.starve("TRX", w.ID)
+			} else {
+				i.starve("TRX", w.ID)
+				_, err := i.app.Reseal(t.Context())
+				require.NoError(t, err)
+			}
+			again, err := i.app.Reseal(t.Context())
+			require.NoError(t, err)
+			require.Zero(t, again.Orders)
+			i.work(60)
+			got, err := i.app.Withdrawals.Get(t.Context(), i.tenant, w.ID)
+			require.NoError(t, err)
+			require.Equal(t, "completed", string(got.Status), "%s: %s", got.Waiting, got.Reason)
+		})
+	}
+}

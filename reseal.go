@@ -197,43 +197,46 @@ func (a *App) resealOrders(ctx context.Context, n chain.Network, r *Resealed) er
 	})
 }
 
-// resealEndings gives an order its Endings with the newest key. Those of an order that started
-// again before there were any are made of its transactions as they stand, while what nobody
-// sealed is accepted.
+// resealEndings gives an order its Endings with the newest key. While what nobody sealed is
+// accepted, what became of its transactions before there were Endings is sealed as it stands.
 func (a *App) resealEndings(ctx context.Context, p storage.Partition, id string, v *outgoing.IntentRow) (out []string, why string, err error) {
+	named := map[string]bool{}
 	for _, text := range v.Endings {
-		text, err := a.mandateKeys.RenewEnding(text)
+		e, err := a.mandateKeys.CheckEnding(text)
+		if err == nil {
+			text, err = a.mandateKeys.RenewEnding(text)
+		}
 		if err != nil {
 			return v.Endings, "what is said of its earlier transactions is not ours: " + err.Error(), nil
 		}
 		out = append(out, text)
+		for _, t := range e.Dead {
+			named[t.ID] = true
+		}
 	}
-	if len(out) > 0 {
+	if v.Attempts == 0 {
 		return out, "", nil
 	}
-	if v.Attempts == 0 || v.State != outgoing.Queued && v.State != outgoing.Waiting {
-		return nil, "", nil
-	}
 	if taken, err := a.Unsealed(ctx); err != nil || !taken {
-		return nil, "", err
+		return out, "", err
 	}
 	e := mandate.Ending{Network: v.Network, Order: id}
 	err = each(ctx, a.joined(), storage.Query{
 		Table: outgoing.Attempts.Table, Partition: p, Where: []storage.Cond{{Column: "intent", Op: storage.Eq, Value: id}},
 	}, func(row storage.Row) error {
-		switch t := outgoing.Attempts.Value(row); t.State {
-		case outgoing.Dead:
-			e.Dead = append(e.Dead, t.Named(row.ID))
-		case outgoing.AttemptFinal:
-			e.Landed, e.Reverted = t.Named(row.ID), t.Purpose != chain.ForCancel
+		t := outgoing.Attempts.Value(row)
+		if one := t.Named(row.ID); t.State != outgoing.Open && !named[one.ID] {
+			if e.Dead = append(e.Dead, one); t.State == outgoing.AttemptFinal {
+				e.Landed = one
+			}
 		}
 		return nil
 	})
-	if err != nil || len(e.Dead) == 0 && e.Landed.ID == "" {
-		return nil, "", err
+	if err != nil || len(e.Dead) == 0 {
+		return out, "", err
 	}
 	text, err := a.ending(ctx, e)
-	return []string{text}, "", err
+	return append(out, text), "", err
 }
 
 // resealRows writes what f makes of each row, and returns how many it wrote. f returns a

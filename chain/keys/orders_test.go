@@ -183,7 +183,8 @@ func TestFS02_RegistryOfAnEarlierVersion(t *testing.T) {
 
 		old("u", 1, "d/1")
 		fill := old("u", 2, "d/2") // went back to ourselves
-		b.binds(signed("u", 3, []string{"d/3"}), mandate.Ending{Order: "u", Landed: named(&fill)})
+		b.refuses(signed("u", 3, []string{"d/3"}), mandate.Ending{Order: "u", Landed: named(&fill)}) // it may have paid
+		b.binds(signed("u", 3, []string{"d/3"}), mandate.Ending{Order: "u", Landed: named(&fill), Dead: []mandate.Attempt{named(&fill)}})
 	})
 }
 

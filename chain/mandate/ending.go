@@ -20,7 +20,7 @@ type Ending struct {
 	Store   string        `json:"store"` // id of the store that the order was given in
 	Network chain.Network `json:"network"`
 	Order   string        `json:"order"`
-	// Dead can never be included in a block.
+	// Dead can never pay the order: they can never be included in a block, or were, and did not.
 	Dead []Attempt `json:"dead,omitempty"`
 	// Landed is in a block for good and has not paid the order, "" = none. What spends the
 	// same nonce or input is dead by it.
