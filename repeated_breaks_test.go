@@ -12,8 +12,10 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/mandate"
+	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
 // apart is a registry of a signer that is in no database of the App.
@@ -161,6 +163,69 @@ func TestFS02_PaymentOfAnEarlierSignerIsNoFill(t *testing.T) {
 	i.once("ETH", "USDTERC20", to, once)
 }
 
+// reverts has the transaction of an order that was told to be executed taken out of its block,
+// and fail in the next one for good, until the order starts again.
+func (i *insider) reverts(id string) {
+	i.t.Helper()
+	usdt, err := chain.MainnetRegistry().Currency("USDTERC20")
+	require.NoError(i.t, err)
+	world := i.chains["ETH"]
+	var state string
+	read := func() string {
+		require.NoError(i.t, i.db.Get(&state, "SELECT coalesce(max(state), '') FROM cryptopay_intents WHERE id = ?", id))
+		return state
+	}
+	for n := 0; read() != "executed"; n++ {
+		require.Less(i.t, n, 60, state)
+		i.work(1)
+	}
+	var height int64
+	for _, hash := range i.sent(id) {
+		if st, err := world.Outcome(hash); err == nil && st.State == chain.Included {
+			height = st.Block.Height
+		}
+	}
+	world.SetBehaviour(usdt.Contract, sim.Behaviour{Paused: true})
+	_, err = world.Reorg(int(world.Height() - height + 1))
+	require.NoError(i.t, err)
+	for n := 0; read() != "queued" && state != "waiting"; n++ {
+		require.Less(i.t, n, 120, state)
+		i.work(1)
+	}
+	world.SetBehaviour(usdt.Contract, sim.Behaviour{})
+}
+
+func (i *insider) sent(id string) (hashes []string) {
+	i.t.Helper()
+	require.NoError(i.t, i.db.Select(&hashes, "SELECT id FROM cryptopay_attempts WHERE intent = ?", id))
+	return hashes
+}
+
+// completes requires that a withdrawal is paid, once.
+func (i *insider) completes(id string, to chain.Address) {
+	i.t.Helper()
+	i.work(80)
+	got, err := i.app.Withdrawals.Get(i.t.Context(), i.tenant, id)
+	require.NoError(i.t, err)
+	require.Equal(i.t, withdrawal.Completed, got.Status, "%s: %s", got.Waiting, got.Reason)
+	c, err := chain.MainnetRegistry().Currency(got.Currency)
+	require.NoError(i.t, err)
+	i.once(c.Network, c.Code, to, c.Decimal(got.Amount).String())
+}
+
+// An order whose transaction is reverted each time starts again each time.
+func TestFS02_OrderThatIsRevertedAgainAndAgainIsPaid(t *testing.T) {
+	t.Parallel()
+	i := newInsider(t, "USDTERC20")
+	i.apart(i.mandates)
+	to := i.chains["ETH"].Customer("supplier")
+	w := i.withdraw("USDTERC20", "100", to)
+	for range 3 {
+		i.reverts(w.ID)
+	}
+	i.completes(w.ID, to)
+}
+
 // An order that started again before an upgrade, and whose next transaction dies after it, starts
 // again once everything is sealed.
 func TestFS02_OrderThatDiedBeforeAndAfterAnUpgradeStartsAgain(t *testing.T) {
@@ -168,14 +233,18 @@ func TestFS02_OrderThatDiedBeforeAndAfterAnUpgradeStartsAgain(t *testing.T) {
 	for _, sealed := range []string{"on its way", "waiting"} {
 		t.Run(sealed, func(t *testing.T) {
 			t.Parallel()
-			i := newInsiderNative(t, "TRX", "20")
-			to := i.chains["TRX"].Customer("supplier")
+			i := newInsider(t, "USDTERC20")
+			to := i.chains["ETH"].Customer("supplier")
 			a := i.apart(i.mandates)
-			w := i.withdraw("TRX", "10", to)
-			for range 2 { // what it sends dies of its time
-				i.starve("TRX", w.ID)
+			w := i.withdraw("USDTERC20", "100", to)
+			for range 2 {
+				i.reverts(w.ID)
 			}
-			a.earlier("TRX")
+			for n := 0; len(i.sent(w.ID)) < 3; n++ {
+				require.Less(t, n, 20)
+				i.work(1)
+			}
+			a.earlier("ETH")
 			i.edit("UPDATE cryptopay_intents SET endings = 'null' WHERE id = ?", w.ID)
 			before := i.configure
 			i.configure = func(c *cryptopay.Config) {
@@ -183,22 +252,23 @@ func TestFS02_OrderThatDiedBeforeAndAfterAnUpgradeStartsAgain(t *testing.T) {
 				c.UnsealedUntil = i.clock.Now().Add(24 * time.Hour)
 			}
 			i.restart()
-			if sealed == "on its way" {
-				_, err := i.app.Reseal(t.Context())
+			reseal := func() {
+				r, err := i.app.Reseal(t.Context())
 				require.NoError(t, err)
-				i.starve("TRX", w.ID)
-			} else {
-				i.starve("TRX", w.ID)
-				_, err := i.app.Reseal(t.Context())
+				require.Equal(t, 1, r.Orders)
+				r, err = i.app.Reseal(t.Context())
 				require.NoError(t, err)
+				require.Zero(t, r.Orders)
 			}
-			again, err := i.app.Reseal(t.Context())
-			require.NoError(t, err)
-			require.Zero(t, again.Orders)
-			i.work(60)
-			got, err := i.app.Withdrawals.Get(t.Context(), i.tenant, w.ID)
-			require.NoError(t, err)
-			require.Equal(t, "completed", string(got.Status), "%s: %s", got.Waiting, got.Reason)
+			if sealed == "on its way" {
+				reseal()
+			}
+			i.reverts(w.ID)
+			if sealed == "waiting" {
+				i.work(10)
+				reseal()
+			}
+			i.completes(w.ID, to)
 		})
 	}
 }
