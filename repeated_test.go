@@ -251,6 +251,8 @@ func TestFS02_EndingOfAnotherOrderShowsNothing(t *testing.T) {
 	}
 	forged, err := other.SealEnding(right)
 	require.NoError(t, err)
+	posing, err := mandate.Keys{{ID: ours[0].ID, Secret: other[0].Secret}}.SealEnding(right)
+	require.NoError(t, err)
 	set := func(endings ...string) {
 		text, err := json.Marshal(endings)
 		require.NoError(t, err)
@@ -262,7 +264,7 @@ func TestFS02_EndingOfAnotherOrderShowsNothing(t *testing.T) {
 	usdt, err := chain.MainnetRegistry().Currency("USDTERC20")
 	require.NoError(t, err)
 	once := usdt.Decimal(w.Amount)
-	set(append(texts, forged, "", "ending-1", "ending-1/a/b/c")...)
+	set(append(texts, forged, posing, "", "ending-1", "ending-1/a/b/c")...)
 	require.Equal(t, once.String(), world.Balance(to, "USDTERC20").String())
 	require.Contains(t, i.log.heard(), "signer_refuses_again")
 	i.named(w.ID)

@@ -174,7 +174,7 @@ func (a *App) resealOrders(ctx context.Context, n chain.Network, r *Resealed) er
 	}, func(rows []storage.Row) error {
 		rows = slices.DeleteFunc(rows, func(row storage.Row) bool {
 			v := outgoing.Intents.Value(row)
-			return v.Purpose != chain.ForWithdrawal || a.mandateKeys.Newest(v.Mandate) && len(v.Endings) == 0
+			return v.Purpose != chain.ForWithdrawal || a.mandateKeys.Newest(v.Mandate) && v.Attempts == 0
 		})
 		n, err := a.resealRows(ctx, rows, "order", r, func(ctx context.Context, row storage.Row) (storage.Row, string, error) {
 			v, now, ok, err := outgoing.Intents.One(ctx, a.joined(), p, row.ID)
@@ -185,9 +185,9 @@ func (a *App) resealOrders(ctx context.Context, n chain.Network, r *Resealed) er
 			if err != nil || why != "" {
 				return storage.Row{}, why, err
 			}
-			endings, why := a.renewEndings(&v)
-			if why != "" || v.Mandate == mandate && slices.Equal(v.Endings, endings) {
-				return storage.Row{}, why, nil
+			endings, why, err := a.resealEndings(ctx, p, row.ID, &v)
+			if err != nil || why != "" || v.Mandate == mandate && slices.Equal(v.Endings, endings) {
+				return storage.Row{}, why, err
 			}
 			v.Mandate, v.Endings = mandate, endings
 			return outgoing.Intents.Row(row.ID, now.Version, now.Due, v), "", nil
@@ -197,16 +197,46 @@ func (a *App) resealOrders(ctx context.Context, n chain.Network, r *Resealed) er
 	})
 }
 
-// renewEndings gives an order its Endings with the newest key.
-func (a *App) renewEndings(v *outgoing.IntentRow) (out []string, why string) {
+// resealEndings gives an order its Endings with the newest key. While what nobody sealed is
+// accepted, what became of its transactions before there were Endings is sealed as it stands.
+func (a *App) resealEndings(ctx context.Context, p storage.Partition, id string, v *outgoing.IntentRow) (out []string, why string, err error) {
+	named := map[string]bool{}
 	for _, text := range v.Endings {
-		text, err := a.mandateKeys.RenewEnding(text)
+		e, err := a.mandateKeys.CheckEnding(text)
+		if err == nil {
+			text, err = a.mandateKeys.RenewEnding(text)
+		}
 		if err != nil {
-			return v.Endings, "what is said of its earlier transactions is not ours: " + err.Error()
+			return v.Endings, "what is said of its earlier transactions is not ours: " + err.Error(), nil
 		}
 		out = append(out, text)
+		for _, t := range e.Dead {
+			named[t.ID] = true
+		}
 	}
-	return out, ""
+	if v.Attempts == 0 {
+		return out, "", nil
+	}
+	if taken, err := a.Unsealed(ctx); err != nil || !taken {
+		return out, "", err
+	}
+	e := mandate.Ending{Network: v.Network, Order: id}
+	err = each(ctx, a.joined(), storage.Query{
+		Table: outgoing.Attempts.Table, Partition: p, Where: []storage.Cond{{Column: "intent", Op: storage.Eq, Value: id}},
+	}, func(row storage.Row) error {
+		t := outgoing.Attempts.Value(row)
+		if one := t.Named(row.ID); t.State != outgoing.Open && !named[one.ID] {
+			if e.Dead = append(e.Dead, one); t.State == outgoing.AttemptFinal {
+				e.Landed = one
+			}
+		}
+		return nil
+	})
+	if err != nil || len(e.Dead) == 0 {
+		return out, "", err
+	}
+	text, err := a.ending(ctx, e)
+	return append(out, text), "", err
 }
 
 // resealRows writes what f makes of each row, and returns how many it wrote. f returns a

@@ -151,7 +151,7 @@ func TestSignEdwards(t *testing.T) {
 		require.True(t, ed25519.Verify(pub, signed, sigs[i]))
 	}
 	require.Equal(t, []keys.Binding{{
-		Network: "SOL", Intent: "w1", Attempt: "w1/1", Payload: hash, Slots: []string{"tx/1"}, Pays: u.Outputs[:1],
+		Network: "SOL", Intent: "w1", Attempt: "w1/1", Payload: hash, Slots: []string{"tx/1"}, Pays: u.Outputs[:1], Orders: []string{"w1"}, Unproved: true,
 		Keeps: []keys.Kept{{Output: u.Outputs[1], Key: own[0].Key}, {Output: u.Outputs[2], Key: own[2].Key}}, Cost: 10,
 	}}, registry.bound)
 

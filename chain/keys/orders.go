@@ -52,19 +52,19 @@ func (o *orders) named(b *Binding) []string {
 	return ids
 }
 
-// mostUnlisted is how many attempts of an order are looked for that a registry bound before it
-// listed them by order.
-const mostUnlisted = 100
+// leastUnlisted and mostUnlisted are how many attempts of an order are looked for that a
+// registry bound before it listed them by order.
+const leastUnlisted, mostUnlisted = 8, 100
 
-// unlisted names the attempts that an earlier version can have bound for an order.
+// unlisted names the attempts that an earlier version can have bound for an order. The number
+// of the new attempt is no more than a hint: whoever edits the App's database chooses it.
 func unlisted(order, attempt string) (ids []string) {
-	most := 2 // it is paid with others, so that at most its own first ones are known
+	most := leastUnlisted
 	if number, ok := strings.CutPrefix(attempt, order+"/"); ok {
 		n, err := strconv.Atoi(number)
-		if err != nil {
-			return nil
+		if most = mostUnlisted; err == nil && n > 0 {
+			most = min(max(n-1, leastUnlisted), mostUnlisted)
 		}
-		most = min(n-1, mostUnlisted)
 	}
 	for i := range most {
 		ids = append(ids, order+"/"+strconv.Itoa(i+1))
@@ -86,7 +86,7 @@ func (o *orders) admit(b *Binding) (map[string][]string, error) {
 			switch {
 			case !known && (!bound || len(a.Slots) > 0), o.dead(order, id, &a, b.Endings):
 				continue // what this version has bound for an order is listed
-			case !o.excludes(b, &a):
+			case !b.Unproved && !o.excludes(b, &a):
 				return nil, refuse("withdrawal %s may still be paid by attempt %s: attempt %s would not exclude it, and nothing shows that it is dead", order, id, b.Attempt)
 			}
 			rest = append(rest, id)
@@ -115,7 +115,7 @@ func (o *orders) dead(order, id string, a *SignedAttempt, endings []mandate.Endi
 		case e.Landed.ID == "":
 			return false
 		case e.Landed.ID == id:
-			return (e.Reverted || len(a.Slots) == 0) && a.is(id)(e.Landed)
+			return e.Reverted && a.is(id)(e.Landed)
 		}
 		landed, bound := o.attempts[e.Landed.ID]
 		if !bound || !landed.is(e.Landed.ID)(e.Landed) {

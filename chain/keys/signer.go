@@ -32,11 +32,14 @@ type Binding struct {
 	Payload [32]byte // SHA-256 of what is signed
 	Slots   []string // "address/nonce" or outpoints
 	Tx      string   // hash of the signed transaction, "" where its Chain does not make it
-	// Orders are the withdrawals that it pays, where the Signer has Mandates, and Endings what
-	// became of transactions that paid them before. A Registry of this package binds nothing
-	// that would pay one of them beside another transaction.
+	// Orders are the withdrawals that it pays, and Endings what became of transactions that paid
+	// them before. A Registry of this package binds nothing that would pay one of them beside
+	// another transaction.
 	Orders  []string
 	Endings []mandate.Ending
+	// Unproved says that the Signer has no Mandates, so that nobody can show it what is dead:
+	// a Registry remembers Orders, and refuses nothing for them.
+	Unproved bool
 	// What the payload does, as the Signer read it back.
 	Pays  []chain.Output // to others
 	Keeps []Kept         // to addresses of ours
@@ -169,6 +172,7 @@ func (s *Signer) checked(ctx context.Context, r *chain.SignRequest, o owners) ([
 		return nil, Binding{}, err
 	}
 	b.Orders, b.Endings = s.ordersOf(r)
+	b.Unproved = len(s.cfg.Mandates) == 0
 	if more, ok := c.(chain.Coster); ok {
 		if b.Cost, err = more.MostCost(r.Unsigned.Payload); err != nil {
 			return nil, Binding{}, refuse("its cost: %v", err)
@@ -201,13 +205,14 @@ type assembler interface {
 // ordersOf are the withdrawals that a request pays, and what is known of them: an Ending that
 // none of our keys made, or of another store, shows nothing.
 func (s *Signer) ordersOf(r *chain.SignRequest) (ids []string, endings []mandate.Ending) {
-	if len(s.cfg.Mandates) == 0 {
-		return nil, nil // nobody could show that one is dead
-	}
 	stores := map[string]string{}
 	for _, in := range append([]chain.Intent{r.Intent}, r.Also...) {
-		if t, err := mandate.Of(in.Mandate); err == nil && in.Purpose == chain.ForWithdrawal {
-			ids, stores[in.ID] = append(ids, in.ID), t.Store
+		if in.Purpose != chain.ForWithdrawal {
+			continue
+		}
+		ids = append(ids, in.ID)
+		if t, err := mandate.Of(in.Mandate); err == nil {
+			stores[in.ID] = t.Store
 		}
 	}
 	for _, text := range r.Endings {

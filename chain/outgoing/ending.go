@@ -27,17 +27,36 @@ func (n *Sender) seal(ctx context.Context, id string, v *IntentRow, e *mandate.E
 	return err
 }
 
-// endedBefore asks the node about the transactions of an order that starts again without an
-// Ending: a process of an earlier version made none. waits says that the order was put aside,
+// named are the attempts that an order has an Ending of, whoever made it.
+func (r *IntentRow) named() map[string]bool {
+	out := map[string]bool{}
+	for _, text := range r.Endings {
+		var e mandate.Ending
+		if e.Read(text) != nil {
+			continue
+		}
+		for _, a := range append(e.Dead, e.Landed) {
+			out[a.ID] = true
+		}
+	}
+	return out
+}
+
+// endedBefore asks the node about transactions of an order that starts again of which it has
+// no Ending: a process of an earlier version made none. waits says that the order was put aside,
 // because one of them has paid it.
 func (n *Sender) endedBefore(ctx context.Context, j *claimedIntent) (waits bool, err error) {
-	if n.Ending == nil || j.v.Attempts == 0 || len(j.v.Endings) > 0 || j.v.Purpose != chain.ForWithdrawal {
+	if n.Ending == nil || j.v.Attempts == 0 || j.v.Purpose != chain.ForWithdrawal {
 		return false, nil
 	}
 	byIntent, err := n.attempts(ctx, j.id)
-	atts := byIntent[j.id]
-	if err != nil || len(atts) == 0 {
+	if err != nil {
 		return false, err
+	}
+	named := j.v.named()
+	atts := slices.DeleteFunc(byIntent[j.id], func(a *attempt) bool { return named[a.v.Named(a.tx).ID] })
+	if len(atts) == 0 {
+		return false, nil
 	}
 	ask := make([]chain.Attempt, len(atts))
 	for i, a := range atts {

@@ -71,9 +71,13 @@ func lineOf(b *keys.Binding, now time.Time) Line {
 	return l
 }
 
+// binding is what a line was written of. It was signed, so that nothing of it is refused.
 func (l *Line) binding() (keys.Binding, error) {
 	b := keys.Binding{
-		Network: l.Network, Intent: l.Intent, Attempt: l.Attempt, Slots: l.Spends, Cost: l.Cost, Tx: l.Tx, Orders: l.Orders, Endings: l.Endings,
+		Network: l.Network, Intent: l.Intent, Attempt: l.Attempt, Slots: l.Spends, Cost: l.Cost, Tx: l.Tx, Orders: l.Orders, Endings: l.Endings, Unproved: true,
+	}
+	if len(l.Orders) == 0 && len(l.Pays) > 0 {
+		b.Orders = []string{l.Intent} // an earlier version named none
 	}
 	payload, err := hex.DecodeString(l.Payload)
 	if err != nil || len(payload) != len(b.Payload) || len(b.Slots) == 0 {
