@@ -272,10 +272,14 @@ func TestFS02_RowsOfAnOrderAreDeletedAndCopied(t *testing.T) {
 			i.edit("DELETE FROM cryptopay_"+table.Name+" WHERE id = ?", w.ID)
 			i.work(5)
 			require.Zero(t, world.Balance(to, "USDTERC20").Sign(), table.Name)
-			if table != outgoing.Intents.Table { // then it waits for its outcome, and can be handed over again
-				r, err := i.app.VerifyTenant(t.Context(), i.tenant)
-				require.NoError(t, err)
-				require.False(t, r.Sound(), table.Name)
+			r, err := i.app.VerifyTenant(t.Context(), i.tenant)
+			require.NoError(t, err)
+			require.False(t, r.Sound(), table.Name)
+			if table == outgoing.Intents.Table { // then it waits for its outcome: who looks at what is open finds it
+				i.clock.Advance(time.Hour)
+				i.work(2)
+				require.True(t, i.told[w.ID], "the host is told")
+				require.Contains(t, i.log.heard(), "msg=order_altered")
 			}
 		}
 		to := world.Customer("copied")

@@ -65,7 +65,7 @@ func (u *unlisted) step(ctx context.Context) (int, error) {
 	var failed error
 	told := map[string]bool{}
 	for _, of := range unlistedRows {
-		rows, err := storage.Peek(ctx, u.a.joined(), storage.Claim{Table: of.table, Where: where, Now: now.Add(-unlistedAfter), Max: unlistedMost})
+		rows, err := storage.Peek(ctx, u.a.cfg.Store, storage.Claim{Table: of.table, Where: where, Now: now.Add(-unlistedAfter), Max: unlistedMost})
 		var unread storage.RowErrors // reported by whoever claims them
 		failed = errors.Join(failed, unread.Take(err))
 		for _, row := range rows {
