@@ -19,7 +19,8 @@ import (
 func (a *App) contradictions(ctx context.Context, p storage.Partition) ([]Contradiction, error) {
 	looks := []func(context.Context, storage.Partition) ([]Contradiction, error){a.editedWithdrawals}
 	if a.Addresses != nil { // without an App's keys no address can be derived
-		looks = append(looks, a.editedHouse, a.editedRefills, a.editedOrders, a.editedAddresses, a.editedSweeps, a.lostSweeps, a.editedSecrets, a.lostListings, a.editedRefunds, a.editedPolicies, a.brokenAudit)
+		looks = append(looks, a.editedHouse, a.editedRefills, a.editedOrders, a.editedAddresses, a.editedSweeps, a.editedSecrets, a.editedRefunds, a.editedPolicies, a.brokenAudit)
+		looks = append(looks, a.lostSweeps, a.lostListings)
 	}
 	var found []Contradiction
 	var unread storage.RowErrors

@@ -152,6 +152,36 @@ func TestFS02_DeletedHotAddressIsNamed(t *testing.T) {
 	require.Equal(t, "[]", i.contradictions())
 }
 
+// The address of a payment is deleted from the directory: it is shown to nobody any more, and
+// Verify names the payment and the number that the directory lacks. So it does for an address that
+// nobody was given yet.
+func TestFS02_DeletedAddressIsNotShown(t *testing.T) {
+	t.Parallel()
+	i := newInsider(t, "USDTERC20")
+	p, err := i.app.Payments.Create(t.Context(), i.tenant, payment.CreateInput{Pricing: payment.Pricing{Amount: "500", Currency: "USDTERC20"}})
+	require.NoError(t, err)
+	var free string
+	require.NoError(t, i.db.Get(&free, "SELECT id FROM cryptopay_addresses WHERE tenant = '' ORDER BY seq LIMIT 1"))
+	for _, address := range []string{p.Address, free} {
+		var seq int64
+		require.NoError(t, i.db.Get(&seq, "SELECT seq FROM cryptopay_addresses WHERE id = ?", address))
+		back := i.deletes("addresses", "id = ?", address)
+		require.Contains(t, i.contradictions(), fmt.Sprintf("{address ETH/%d ", seq))
+		i.restart()
+		got, err := i.app.Payments.Get(t.Context(), i.tenant, p.ID)
+		if address == p.Address {
+			require.ErrorIs(t, err, incoming.ErrNotDerived)
+			require.Empty(t, got.Address)
+			require.Contains(t, i.log.heard(), "payment_address_altered")
+			i.named(p.ID)
+		} else {
+			require.NoError(t, err)
+		}
+		back()
+		require.Equal(t, "[]", i.contradictions())
+	}
+}
+
 // A permanent address is deleted. What comes to it is credited to nobody: it waits in suspense, the
 // host is told, and a person gives it to the merchant. Verify names the address by the payments
 // that were made at it.
