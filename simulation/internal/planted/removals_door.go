@@ -23,6 +23,60 @@ var doorRemovals = []Bug{
 		What: "a withdrawal whose row was edited is paid by the row", Package: ".", Test: "TestFS02_EndedWithdrawalSetToPendingIsNotPaidAgain",
 	},
 	{
+		ID: "FS02-status-not-heard", File: "withdrawal/step.go",
+		Old:  "		if bad, err := s.checkIntact(ctx, m); bad || err != nil {\n			m.keeps = bad",
+		New:  "		if bad, err := false, error(nil); bad || err != nil {\n			m.keeps = bad",
+		What: "nobody hears that the status of a withdrawal that waits was edited", Package: ".", Test: "TestFS02_EditedRowThatNobodyTakesIsHeardAndGoesOn",
+	},
+	{
+		ID: "FS02-status-not-due", File: "withdrawal/step.go",
+		Old:  "			m.keeps = bad\n",
+		New:  "",
+		What: "a withdrawal whose status was put right is not paid", Package: ".", Test: "TestFS02_EditedRowThatNobodyTakesIsHeardAndGoesOn",
+	},
+	{
+		ID: "FS02-unlisted-not-looked-at", File: "run.go",
+		Old:  "		Worker{Name: \"unlisted\", Every: time.Minute, Step: (&unlisted{a: a}).step},\n",
+		New:  "",
+		What: "nobody hears of a row whose currency was edited to one that no process lists", Package: ".", Test: "TestFS02_EditedRowThatNobodyTakesIsHeardAndGoesOn",
+	},
+	{
+		ID: "FS02-lost-order-not-heard", File: "lost.go",
+		Old:  "		found, err := l.a.lostOrders(ctx, p, rows)",
+		New:  "		found, err := l.a.ordersOf(ctx, p, nil)",
+		What: "nobody hears of a withdrawal whose order was deleted", Package: ".", Test: "TestFS02_DeletedOrderIsNamed",
+	},
+	{
+		ID: "FS02-hole-not-verified", File: "audit.go",
+		Old:  "		r.Contradictions = append(r.Contradictions, holes...)\n",
+		New:  "		_ = holes\n",
+		What: "Verify does not see that an address was deleted from the directory", Package: ".", Test: "TestFS02_DeletedHotAddressIsNamed",
+	},
+	{
+		ID: "FS02-lost-sweep-not-verified", File: "altered.go",
+		Old:  "looks = append(looks, a.lostSweeps, a.lostListings)",
+		New:  "looks = append(looks, a.lostListings)",
+		What: "Verify does not see that a sweep was deleted", Package: ".", Test: "TestFS02_DeletedSweepIsNamed",
+	},
+	{
+		ID: "FS02-lost-listing-not-verified", File: "altered.go",
+		Old:  "looks = append(looks, a.lostSweeps, a.lostListings)",
+		New:  "looks = append(looks, a.lostSweeps)",
+		What: "Verify does not see that a listing was deleted", Package: ".", Test: "TestFS02_DeletedListingIsNamed",
+	},
+	{
+		ID: "FS02-lost-permanent-not-verified", File: "lost.go",
+		Old:  "		if id := payment.Payments.Value(row).AddressID; id != \"\" {",
+		New:  "		if id := payment.Payments.Value(row).AddressID; false {",
+		What: "Verify does not see that a permanent address was deleted", Package: ".", Test: "TestFS02_DeletedPermanentAddressIsNamed",
+	},
+	{
+		ID: "FS02-lost-settings-not-verified", File: "webhook/settings.go",
+		Old:  "		if lost {\n			return",
+		New:  "		if false {\n			return",
+		What: "Verify does not see that webhook settings were deleted", Package: ".", Test: "TestFS02_DeletedWebhookSettingsAreNamed",
+	},
+	{
 		ID: "FS02-mandate-not-checked", File: "withdrawal/intact.go",
 		Old:  "	if why, err = s.unauthorized(ctx, w.Mandate, w.Terms()); why == \"\" && err == nil {",
 		New:  "	if why == \"\" && err == nil {",
@@ -60,8 +114,8 @@ var doorRemovals = []Bug{
 	},
 	{
 		ID: "FS02-order-bound-to-no-transaction", File: "chain/keys/orders.go",
-		Old:  "			case !o.excludes(b, &a):",
-		New:  "			case !bound && !o.excludes(b, &a):",
+		Old:  "			case !b.Unproved && !o.excludes(b, &a):",
+		New:  "			case b.Unproved && !o.excludes(b, &a):",
 		What: "the registry lets an order be paid by a second transaction", Package: "chain/keys", Test: "TestFS02_RegistryBindsAnOrderToItsNonce",
 	},
 	{
