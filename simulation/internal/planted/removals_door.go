@@ -132,8 +132,8 @@ var doorRemovals = []Bug{
 	},
 	{
 		ID: "FS02-members-not-bound", File: "chain/keys/signer.go",
-		Old:  "	for _, in := range append([]chain.Intent{r.Intent}, r.Also...) {\n		if t, err := mandate.Of",
-		New:  "	for _, in := range []chain.Intent{r.Intent} {\n		if t, err := mandate.Of",
+		Old:  "		if in.Purpose != chain.ForWithdrawal {\n			continue\n		}\n		ids = append",
+		New:  "		if in.Purpose != chain.ForWithdrawal || in.ID != r.Intent.ID {\n			continue\n		}\n		ids = append",
 		What: "the signer binds the leader of a batch and not its members", Package: "chain/keys", Test: "TestFS02_SignerBindsAllOfABatch",
 	},
 	{
