@@ -73,7 +73,7 @@ var doorRemovals = []Bug{
 	{
 		ID: "FS02-lost-settings-not-verified", File: "webhook/settings.go",
 		Old:  "		if lost {\n			return",
-		New:  "		if false {\n			return",
+		New:  "		if lost && err != nil {\n			return",
 		What: "Verify does not see that webhook settings were deleted", Package: ".", Test: "TestFS02_DeletedWebhookSettingsAreNamed",
 	},
 	{
