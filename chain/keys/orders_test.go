@@ -182,7 +182,7 @@ func TestFS02_RegistryOfAnEarlierVersion(t *testing.T) {
 		b.binds(signed("v", 3, []string{"c/2"}), mandate.Ending{Order: "v", Dead: []mandate.Attempt{named(&first)}})
 
 		old("u", 1, "d/1")
-		fill := old("u", 2, "d/2") // went back to ourselves
+		fill := old("u", 2, "d/2")                                                                   // went back to ourselves
 		b.refuses(signed("u", 3, []string{"d/3"}), mandate.Ending{Order: "u", Landed: named(&fill)}) // it may have paid
 		b.binds(signed("u", 3, []string{"d/3"}), mandate.Ending{Order: "u", Landed: named(&fill), Dead: []mandate.Attempt{named(&fill)}})
 	})
