@@ -217,7 +217,7 @@ func (c *counting) bind(b *Binding, limits Limits, now time.Time) error {
 			return refuse("attempt %s was signed for another payload", b.Attempt)
 		}
 		if kept := c.before[b.Attempt].Signatures; len(kept) > 0 {
-			b.Signatures = kept
+			b.Signatures, b.Tx = kept, a.Tx
 		}
 		return nil
 	}

@@ -74,6 +74,7 @@ func unlisted(order, attempt string) (ids []string) {
 
 // admit returns what may pay each withdrawal of a binding once it is bound, or refuses it.
 func (o *orders) admit(b *Binding) (map[string][]string, error) {
+	k := compared{orders: o, spends: map[string]string{}, shared: map[[2]string]bool{}}
 	out := make(map[string][]string, len(b.Orders))
 	for _, order := range b.Orders {
 		live, known := o.live[order]
@@ -84,9 +85,9 @@ func (o *orders) admit(b *Binding) (map[string][]string, error) {
 		for _, id := range live {
 			a, bound := o.attempts[id]
 			switch {
-			case !known && (!bound || len(a.Slots) > 0), o.dead(order, id, &a, b.Endings):
+			case !known && (!bound || len(a.Slots) > 0), k.dead(order, id, &a, b.Endings):
 				continue // what this version has bound for an order is listed
-			case !b.Unproved && !o.excludes(b, &a):
+			case !b.Unproved && !k.excludes(b, id, &a):
 				return nil, refuse("withdrawal %s may still be paid by attempt %s: attempt %s would not exclude it, and nothing shows that it is dead", order, id, b.Attempt)
 			}
 			rest = append(rest, id)
@@ -96,43 +97,68 @@ func (o *orders) admit(b *Binding) (map[string][]string, error) {
 	return out, nil
 }
 
+// compared has what attempts of a binding's withdrawals spend, compared once for all of these:
+// one transaction pays hundreds, and spends more.
+type compared struct {
+	*orders
+	spends map[string]string  // SpendsOf, by attempt
+	shared map[[2]string]bool // by two attempts
+}
+
 // excludes reports whether a binding and an attempt cannot both be included in a block.
-func (o *orders) excludes(b *Binding, a *SignedAttempt) bool {
+func (k *compared) excludes(b *Binding, id string, a *SignedAttempt) bool {
 	if len(a.Slots) == 0 { // of an earlier version: what it spends is bound to its intent
-		return slices.ContainsFunc(b.Slots, func(s string) bool { return o.slots[s].Intent == a.Intent && a.Intent != "" })
+		return slices.ContainsFunc(b.Slots, func(s string) bool { return k.slots[s].Intent == a.Intent && a.Intent != "" })
 	}
-	return shares(a.Slots, b.Slots)
+	return k.shares(id, a.Slots, b.Attempt, b.Slots)
 }
 
 // dead reports whether one of the Endings shows that an attempt can pay an order no more.
-func (o *orders) dead(order, id string, a *SignedAttempt, endings []mandate.Ending) bool {
+func (k *compared) dead(order, id string, a *SignedAttempt, endings []mandate.Ending) bool {
 	return slices.ContainsFunc(endings, func(e mandate.Ending) bool {
 		switch {
 		case e.Order != order:
 			return false
-		case slices.ContainsFunc(e.Dead, a.is(id)):
+		case slices.ContainsFunc(e.Dead, func(m mandate.Attempt) bool { return k.is(id, a, m) }):
 			return true
 		case e.Landed.ID == "":
 			return false
 		case e.Landed.ID == id:
-			return e.Reverted && a.is(id)(e.Landed)
+			return e.Reverted && k.is(id, a, e.Landed)
 		}
-		landed, bound := o.attempts[e.Landed.ID]
-		if !bound || !landed.is(e.Landed.ID)(e.Landed) {
+		landed, bound := k.attempts[e.Landed.ID]
+		if !bound || !k.is(e.Landed.ID, &landed, e.Landed) {
 			return false
 		}
-		return len(a.Slots) == 0 || len(landed.Slots) == 0 || shares(a.Slots, landed.Slots)
+		return len(a.Slots) == 0 || len(landed.Slots) == 0 || k.shares(id, a.Slots, e.Landed.ID, landed.Slots)
 	})
 }
 
 // is compares an attempt with what an Ending says of one. An earlier version bound neither its
 // hash nor what it spends.
-func (a *SignedAttempt) is(id string) func(mandate.Attempt) bool {
-	return func(m mandate.Attempt) bool {
-		return m.ID == id && (a.Tx == "" || m.Tx == a.Tx) && (len(a.Slots) == 0 || m.Spends == mandate.SpendsOf(a.Slots))
+func (k *compared) is(id string, a *SignedAttempt, m mandate.Attempt) bool {
+	if m.ID != id || a.Tx != "" && m.Tx != a.Tx {
+		return false
 	}
+	if len(a.Slots) == 0 {
+		return true
+	}
+	if _, known := k.spends[id]; !known {
+		k.spends[id] = mandate.SpendsOf(a.Slots)
+	}
+	return m.Spends == k.spends[id]
 }
 
-func shares(a, b []string) bool {
-	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
+// shares reports whether two attempts spend a nonce or an input that is the same.
+func (k *compared) shares(one string, a []string, other string, b []string) bool {
+	pair := [2]string{one, other}
+	if said, known := k.shared[pair]; known {
+		return said
+	}
+	spent := make(map[string]bool, len(b))
+	for _, s := range b {
+		spent[s] = true
+	}
+	k.shared[pair] = slices.ContainsFunc(a, func(s string) bool { return spent[s] })
+	return k.shared[pair]
 }

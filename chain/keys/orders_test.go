@@ -265,3 +265,32 @@ func TestFS02_RegistryComparesThoseThatAreBoundAtOnce(t *testing.T) {
 		require.NoError(t, errs[3])
 	})
 }
+
+// BenchmarkLargestBatch binds replacements of a transaction that pays 500 and spends as much as
+// one can, of which each keeps one coin of those before it.
+func BenchmarkLargestBatch(b *testing.B) {
+	store := memory.New()
+	require.NoError(b, store.Open(b.Context(), keys.Tables()...))
+	r := keys.StoreRegistry{Store: store}
+	var also []string
+	for i := range 499 {
+		also = append(also, fmt.Sprint("member", i))
+	}
+	var first keys.Binding
+	number := 0
+	for b.Loop() {
+		var slots []string
+		for i := range 1_399 {
+			slots = append(slots, fmt.Sprintf("%064x:0", 2_000*number+i))
+		}
+		number++
+		of := signed("w", number, append(slots, "kept:0"), also...)
+		if number == 1 {
+			first = of
+		}
+		for _, o := range of.Orders {
+			of.Endings = append(of.Endings, mandate.Ending{Order: o, Dead: []mandate.Attempt{named(&first)}})
+		}
+		require.NoError(b, r.Bind(b.Context(), of))
+	}
+}

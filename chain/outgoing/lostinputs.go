@@ -118,13 +118,13 @@ func (n *Sender) inputGoneForGood(ctx context.Context, j *claimedIntent, a *atte
 		case err != nil:
 			return false, err
 		case ok:
-			source.Raw, source.Spends = own.Raw, own.Spends
+			source.Raw = own.Raw // what it spends follows from that, whatever its row says
 		case n.Source != nil:
 			if source.Spends, err = n.Source(ctx, outpoint); err != nil {
 				return false, err
 			}
 		}
-		if len(source.Spends) == 0 {
+		if len(source.Raw) == 0 && len(source.Spends) == 0 {
 			continue
 		}
 		st, err := n.Client.Status(ctx, source)

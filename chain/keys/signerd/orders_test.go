@@ -1,6 +1,10 @@
 package signerd_test
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -9,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/keys/signerd"
 	"github.com/cryptopay-go/cryptopay/chain/mandate"
 )
 
@@ -72,4 +77,54 @@ func TestFS02_SignerPaysAnOrderOnce(t *testing.T) {
 	third := order("w/3", 2)
 	third.Endings = []string{proof}
 	require.ErrorContains(t, said(third), "may still be paid by attempt w/2")
+}
+
+// What was signed before the signer had mandates, or by an earlier version, counts for it, also in
+// a registry that is made again from the log.
+func TestFS02_SignerKnowsWhatItPaidBeforeItHadMandates(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]bool{"the registry stands": false, "it is made from an older log": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ours := mandate.Keys{mandate.Derive([]byte("a key of the host, of 32 bytes.."))}
+			h := newSigned(t, "ETH", 100, 100)
+			order := func(attempt string, slot int) error {
+				r := h.request(wish{intent: "w", attempt: attempt, slots: []int{slot}, amount: h.one()})
+				in := &r.Intent
+				in.Mandate = ours.Make(mandate.Terms{
+					Store: "s", Tenant: in.Tenant, Order: in.ID, Kind: in.Purpose, Network: in.Network, Currency: in.Currency, To: in.To, Amount: in.Amount,
+				})
+				_, errs := h.ask(r)
+				return errs[0]
+			}
+			require.NoError(t, order("w/1", 0))
+			require.NoError(t, order("w/2", 1), "nobody could prove to it what is dead")
+			h.signer.kill()
+			if lose {
+				dir := h.signer.order.Dir
+				for _, end := range []string{"", "-wal", "-shm"} {
+					_ = os.Remove(filepath.Join(dir, "registry.db"+end))
+				}
+				path := filepath.Join(dir, "signed.log")
+				was, err := os.ReadFile(path)
+				require.NoError(t, err)
+				var out []byte
+				var hash [sha256.Size]byte
+				for text := range bytes.Lines(was) {
+					var l signerd.Line
+					require.NoError(t, json.Unmarshal(text, &l))
+					l.Tx, l.Orders, l.Endings, l.Before = "", nil, nil, hex.EncodeToString(hash[:])
+					one, err := json.Marshal(&l)
+					require.NoError(t, err)
+					hash, out = sha256.Sum256(one), append(append(out, one...), '\n')
+				}
+				require.NoError(t, os.WriteFile(path, out, 0o600))
+				h.signer.order.Rebuild = true
+			}
+			h.signer.order.Mandates = ours
+			h.signer.start()
+			require.NoError(t, order("w/1", 0), "the same again")
+			require.ErrorContains(t, order("w/3", 2), "may still be paid by attempt w/1")
+		})
+	}
 }
