@@ -207,7 +207,7 @@ func (a *App) resealEndings(ctx context.Context, p storage.Partition, id string,
 			text, err = a.mandateKeys.RenewEnding(text)
 		}
 		if err != nil {
-			return v.Endings, "what is said of its earlier transactions is not ours: " + err.Error(), nil
+			return v.Endings, "what is said of its earlier transactions is not ours: " + err.Error(), nil //nolint:nilerr // it is named
 		}
 		out = append(out, text)
 		for _, t := range e.Dead {

@@ -114,8 +114,8 @@ var doorRemovals = []Bug{
 	},
 	{
 		ID: "FS02-order-bound-to-no-transaction", File: "chain/keys/orders.go",
-		Old:  "			case !b.Unproved && !o.excludes(b, &a):",
-		New:  "			case b.Unproved && !o.excludes(b, &a):",
+		Old:  "			case !b.Unproved && !k.excludes(b, id, &a):",
+		New:  "			case b.Unproved && !k.excludes(b, id, &a):",
 		What: "the registry lets an order be paid by a second transaction", Package: "chain/keys", Test: "TestFS02_RegistryBindsAnOrderToItsNonce",
 	},
 	{
