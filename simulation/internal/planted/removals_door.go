@@ -126,8 +126,8 @@ var doorRemovals = []Bug{
 	},
 	{
 		ID: "FS02-landed-payment-frees-its-order", File: "chain/keys/orders.go",
-		Old:  "			return e.Reverted && a.is(id)(e.Landed)",
-		New:  "			return a.is(id)(e.Landed)",
+		Old:  "			return e.Reverted && k.is(id, a, e.Landed)",
+		New:  "			return k.is(id, a, e.Landed)",
 		What: "a transaction that has landed is dead, also where it has paid", Package: "chain/keys", Test: "TestFS02_RegistryKnowsWhatALandedOneRulesOut",
 	},
 	{
