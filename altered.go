@@ -20,6 +20,7 @@ func (a *App) contradictions(ctx context.Context, p storage.Partition) ([]Contra
 	looks := []func(context.Context, storage.Partition) ([]Contradiction, error){a.editedWithdrawals}
 	if a.Addresses != nil { // without an App's keys no address can be derived
 		looks = append(looks, a.editedHouse, a.editedRefills, a.editedOrders, a.editedAddresses, a.editedSweeps, a.editedSecrets, a.editedRefunds, a.editedPolicies, a.brokenAudit)
+		looks = append(looks, a.lostSweeps, a.lostListings)
 	}
 	var found []Contradiction
 	var unread storage.RowErrors
@@ -59,6 +60,11 @@ func (a *App) editedOrders(ctx context.Context, p storage.Partition) (out []Cont
 			}
 			if v.Purpose != chain.ForWithdrawal && v.Mandate == "" {
 				return nil
+			}
+			for _, text := range v.Endings {
+				if _, err := a.mandateKeys.CheckEnding(text); err != nil {
+					out = append(out, Contradiction{"order", row.ID, "what is said of its earlier transactions is not ours: " + err.Error()})
+				}
 			}
 			_, _, why, err := a.order(ctx, v.Order(row.ID))
 			if err == nil && why != "" {
@@ -121,39 +127,6 @@ func (a *App) editedWithdrawals(ctx context.Context, p storage.Partition) (out [
 	return out, err
 }
 
-// lostOrders finds withdrawals that were handed over and whose order is gone, or is
-// another tenant's.
-func (a *App) lostOrders(ctx context.Context, p storage.Partition, rows []storage.Row) (out []Contradiction, err error) {
-	var keys []storage.Key
-	for _, row := range rows {
-		if w := withdrawal.Withdrawals.Value(row); w.Live() && w.Stage == withdrawal.Handed {
-			keys = append(keys, storage.Keys(storage.Network(w.Network), row.ID)...)
-		}
-	}
-	if len(keys) == 0 {
-		return nil, nil
-	}
-	found, err := byKeys(ctx, a.cfg.Store, outgoing.Intents.Table, keys)
-	var unread storage.RowErrors
-	if err = unread.Take(err); err != nil {
-		return nil, err
-	}
-	tenants := map[string]string{}
-	for _, row := range found {
-		tenants[row.ID] = outgoing.Intents.Value(row).Tenant
-	}
-	for _, k := range keys {
-		switch of, ok := tenants[k.ID]; {
-		case unread.Has(k.ID):
-		case !ok:
-			out = append(out, Contradiction{"order", k.ID, "the payout side has lost it"})
-		case storage.Tenant(of) != p:
-			out = append(out, Contradiction{"order", k.ID, "it names another tenant"})
-		}
-	}
-	return out, unread.With(nil)
-}
-
 // editedAddresses derives the tenant's addresses that money goes to again: hot ones, those
 // for change, and those that open payments wait at.
 func (a *App) editedAddresses(ctx context.Context, p storage.Partition) (out []Contradiction, err error) {
@@ -199,7 +172,7 @@ func (a *App) editedAddresses(ctx context.Context, p storage.Partition) (out []C
 	if err = unread.Take(err); err != nil {
 		return out, err
 	}
-	now := a.cfg.Clock.Now()
+	now, gone := a.cfg.Clock.Now(), map[string]bool{}
 	err = storage.Pages(ctx, a.cfg.Store, storage.Query{Table: payment.Payments.Table, Partition: p, Limit: page}, func(rows []storage.Row) error {
 		var list []payment.Payment
 		for _, row := range rows {
@@ -207,7 +180,14 @@ func (a *App) editedAddresses(ctx context.Context, p storage.Partition) (out []C
 				list = append(list, v)
 			}
 		}
-		return owned(ofPayment, list)
+		lost, err := a.lostPermanent(ctx, p, rows)
+		for _, id := range lost {
+			if !gone[id] {
+				gone[id] = true
+				out = append(out, Contradiction{ofPermanent, id, "payments were made at it, and it is gone"})
+			}
+		}
+		return errors.Join(err, owned(ofPayment, list))
 	})
 	return out, unread.With(unread.Take(err))
 }

@@ -177,15 +177,82 @@ func TestFS02_EditedWithdrawalIsNotPaid(t *testing.T) {
 				return
 			}
 			require.Zero(t, world.Balance(to, "USDTERC20").Sign())
+			got, err := i.app.Withdrawals.Get(t.Context(), i.tenant, w.ID)
+			require.NoError(t, err)
 			if name != "status" {
-				got, err := i.app.Withdrawals.Get(t.Context(), i.tenant, w.ID)
-				require.NoError(t, err)
 				require.Equal(t, withdrawal.Pending, got.Status)
-				require.Equal(t, withdrawal.WaitingAltered, got.Waiting)
-				require.NotEmpty(t, got.Reason)
-				require.True(t, i.told[withdrawal.NoticeAltered])
 			}
+			require.Equal(t, withdrawal.WaitingAltered, got.Waiting)
+			require.NotEmpty(t, got.Reason)
+			require.True(t, i.told[withdrawal.NoticeAltered])
 			i.named(w.ID)
+		})
+	}
+}
+
+// A row that no process takes any more, as somebody wrote a currency into it that none lists, and
+// one that says that it is under way or has ended: the host hears of it, once, and put right it
+// is paid as it was ordered.
+func TestFS02_EditedRowThatNobodyTakesIsHeardAndGoesOn(t *testing.T) {
+	t.Parallel()
+	for name, of := range map[string]struct {
+		set, back string
+		event     string
+	}{
+		"withdrawal's currency": {"withdrawals SET currency = 'USDX'", "withdrawals SET currency = 'USDTERC20'", "order_altered"},
+		"withdrawal's status":   {"withdrawals SET status = 'cancelled'", "withdrawals SET status = 'pending'", ""},
+		"order's currency":      {"intents SET currency = 'USDX'", "intents SET currency = 'USDTERC20'", "order_altered"},
+		"outcome's currency":    {"outcomes SET currency = 'USDX'", "outcomes SET currency = 'USDTERC20'", "order_altered"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := newInsider(t, "USDTERC20")
+			world, to := i.chains["ETH"], i.chains["ETH"].Customer("supplier")
+			notices := 0
+			configure := i.configure
+			i.configure = func(c *cryptopay.Config) {
+				configure(c)
+				c.Withdrawals.Notify = func(_ context.Context, n withdrawal.Notice) {
+					if n.Kind == withdrawal.NoticeAltered {
+						notices++
+					}
+				}
+			}
+			i.restart()
+			w := i.withdraw("USDTERC20", "100", to)
+			if !strings.HasPrefix(name, "withdrawal") {
+				_, err := i.app.Withdrawals.Step(t.Context())
+				require.NoError(t, err)
+			}
+			if strings.HasPrefix(name, "outcome") {
+				_, err := i.db.Exec(`CREATE TRIGGER at_once AFTER UPDATE ON cryptopay_outcomes WHEN NEW.currency <> 'USDX' BEGIN UPDATE cryptopay_outcomes SET currency = 'USDX' WHERE part = NEW.part AND id = NEW.id; END`)
+				require.NoError(t, err)
+				_, err = i.db.Exec(`CREATE TRIGGER at_first AFTER INSERT ON cryptopay_outcomes BEGIN UPDATE cryptopay_outcomes SET currency = 'USDX' WHERE part = NEW.part AND id = NEW.id; END`)
+				require.NoError(t, err)
+			} else {
+				i.edit("UPDATE cryptopay_"+of.set+" WHERE id = ?", w.ID)
+			}
+			i.work(120)
+			require.Equal(t, 1, notices, "the host is told once")
+			require.Contains(t, i.log.heard(), of.event)
+			require.Zero(t, world.Balance(i.thief, "USDTERC20").Sign())
+			if strings.HasPrefix(name, "outcome") {
+				for _, trigger := range []string{"at_once", "at_first"} {
+					_, err := i.db.Exec("DROP TRIGGER " + trigger)
+					require.NoError(t, err)
+				}
+			} else {
+				require.Zero(t, world.Balance(to, "USDTERC20").Sign())
+			}
+			i.edit("UPDATE cryptopay_"+of.back+" WHERE id = ?", w.ID)
+			i.work(60)
+			got, err := i.app.Withdrawals.Get(t.Context(), i.tenant, w.ID)
+			require.NoError(t, err)
+			require.Equal(t, withdrawal.Completed, got.Status)
+			usdt, err := chain.MainnetRegistry().Currency("USDTERC20")
+			require.NoError(t, err)
+			require.Equal(t, usdt.Decimal(w.Amount).String(), world.Balance(to, "USDTERC20").String(), "once")
+			i.sound()
 		})
 	}
 }
@@ -237,7 +304,7 @@ func TestFS02_EditedOrderIsNotSigned(t *testing.T) {
 		"address": "UPDATE cryptopay_intents SET to_address = 'THIEF' WHERE purpose = 'withdrawal'",
 		"amount":  "UPDATE cryptopay_intents SET amount = amount + 50000000000 WHERE purpose = 'withdrawal'",
 		"made up": `INSERT INTO cryptopay_intents SELECT part, 'made-up', 1, 'x', due, purpose, tenant, network, currency, from_address, from_key,
-			'THIEF', memo, amount, all_funds, max_cost, confirmations, state, reason, attempts, tx, nonce, plan, filling, reached, reserved, tries, bump_at, created_at, updated_at, lease, claims, mandate
+			'THIEF', memo, amount, all_funds, max_cost, confirmations, state, reason, attempts, tx, nonce, plan, filling, reached, reserved, tries, bump_at, created_at, updated_at, lease, claims, mandate, endings
 			FROM cryptopay_intents WHERE purpose = 'withdrawal'`,
 	} {
 		t.Run(name, func(t *testing.T) {

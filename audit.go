@@ -95,8 +95,9 @@ func (a *App) brokenAudit(ctx context.Context, p storage.Partition) ([]Contradic
 	return out, err
 }
 
-// verifyAudit is the report about the audit logs that are of no tenant.
-func (a *App) verifyAudit(ctx context.Context) (r Report, err error) {
+// verifyHouse is the report about what is of no tenant: those audit logs, and the directories of
+// addresses.
+func (a *App) verifyHouse(ctx context.Context) (r Report, err error) {
 	parts, err := a.houseParts(ctx)
 	if err != nil {
 		return r, err
@@ -104,6 +105,13 @@ func (a *App) verifyAudit(ctx context.Context) (r Report, err error) {
 	for _, p := range parts {
 		broken, err := a.brokenAudit(ctx, p)
 		r.Contradictions = append(r.Contradictions, broken...)
+		if err = r.Unreadable.Take(err); err != nil {
+			return r, err
+		}
+	}
+	for _, n := range a.networks {
+		holes, err := a.directory(ctx, n.name)
+		r.Contradictions = append(r.Contradictions, holes...)
 		if err = r.Unreadable.Take(err); err != nil {
 			return r, err
 		}

@@ -626,6 +626,11 @@ func (s *sparing) Find(ctx context.Context, q storage.Query) ([]storage.Row, err
 	return s.Store.Find(ctx, q)
 }
 
+// Peek asks the store itself for what is due.
+func (s *sparing) Peek(ctx context.Context, c storage.Claim) ([]storage.Row, error) {
+	return storage.Peek(ctx, s.Store, c)
+}
+
 // TestFT07_ColdFindsItsMoveByKey: however many moves there were, a look at the ceiling searches
 // none of them.
 func TestFT07_ColdFindsItsMoveByKey(t *testing.T) {

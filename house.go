@@ -173,13 +173,21 @@ func (o *Operate) Adjust(ctx context.Context, a house.Adjustment, c Call) (house
 
 // editedHouse finds payments of the house's that somebody edited.
 func (a *App) editedHouse(ctx context.Context, p storage.Partition) (out []Contradiction, err error) {
-	err = each(ctx, a.cfg.Store, storage.Query{Table: house.Payments.Table, Partition: p}, func(row storage.Row) error {
-		v := house.Payments.Value(row)
-		why, err := a.houseMoney.Contradicts(ctx, p, row.ID, &v)
-		if err == nil && why != "" {
-			out = append(out, Contradiction{ofHouse, row.ID, why})
+	err = storage.Pages(ctx, a.cfg.Store, storage.Query{Table: house.Payments.Table, Partition: p, Limit: page}, func(rows []storage.Row) error {
+		var unread storage.RowErrors
+		for _, row := range rows {
+			v := house.Payments.Value(row)
+			why, err := a.houseMoney.Contradicts(ctx, p, row.ID, &v)
+			if err = unread.Take(err); err != nil {
+				return err
+			}
+			if why != "" {
+				out = append(out, Contradiction{ofHouse, row.ID, why})
+			}
 		}
-		return err
+		lost, err := a.lostHouseOrders(ctx, p, rows)
+		out = append(out, lost...)
+		return unread.With(err)
 	})
 	return out, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -57,12 +58,14 @@ func (was Listing) differs(code string, is Listing) error {
 // notes those that it sees for the first time.
 func (a *App) list(ctx context.Context) error {
 	codes := a.cfg.Registry.Codes()
-	return storage.Decide(ctx, a.cfg.Store, func(ctx context.Context) (storage.Change, error) {
+	var added []string // to a store that others have worked on
+	err := storage.Decide(ctx, a.cfg.Store, func(ctx context.Context) (storage.Change, error) {
 		rows, err := a.cfg.Store.Rows(ctx, Listings.Table, storage.Keys(storage.System, codes...)...)
 		if err != nil {
 			return storage.Change{}, err
 		}
 		known := map[string]Listing{}
+		added = nil
 		for _, row := range rows {
 			known[row.ID] = Listings.Value(row)
 		}
@@ -78,6 +81,7 @@ func (a *App) list(ctx context.Context) error {
 				continue
 			}
 			c.Put = append(c.Put, Listings.Row(code, 0, time.Time{}, listing(cur)))
+			added = append(added, code)
 		}
 		if err := errors.Join(wrong...); err != nil || len(c.Put) == 0 {
 			return storage.Change{}, err
@@ -89,11 +93,15 @@ func (a *App) list(ctx context.Context) error {
 			if err != nil {
 				return storage.Change{}, err
 			}
-			c.Put = append(c.Put, on...)
+			c.Put, added = append(c.Put, on...), nil
 		}
 		c.ID = "listing/" + a.cfg.NewID()
 		return c, nil
 	})
+	if err == nil && len(added) > 0 {
+		a.cfg.Log.WarnContext(ctx, "currencies_listed", slog.Any("currencies", added))
+	}
+	return err
 }
 
 // listed lists the contracts of a network that any process on the store has ever listed.

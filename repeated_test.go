@@ -3,6 +3,7 @@ package cryptopay_test
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -179,9 +180,9 @@ func TestFS02_EditedOutcomeReleasesNothing(t *testing.T) {
 }
 
 // Three rows that are edited alike say that the transaction of a payout died: its order, what was
-// told of it, and its attempt. The signer knows that it has signed a transaction which pays the
-// order, and nothing shows it that this one is dead: it signs no other.
-func TestFS02_OrderWhoseRowsAllSayThatItDiedIsRefusedByTheSigner(t *testing.T) {
+// told of it, and its attempt. The node says otherwise. Where it knows nothing yet, the signer
+// signs no other transaction: nothing shows it that the one it has signed is dead.
+func TestFS02_OrderWhoseRowsAllSayThatItDiedIsNotPaidAgain(t *testing.T) {
 	t.Parallel()
 	for _, apart := range []bool{false, true} {
 		for _, landed := range []bool{false, true} {
@@ -204,10 +205,11 @@ func TestFS02_OrderWhoseRowsAllSayThatItDiedIsRefusedByTheSigner(t *testing.T) {
 				usdt, err := chain.MainnetRegistry().Currency("USDTERC20")
 				require.NoError(t, err)
 				require.Equal(t, usdt.Decimal(w.Amount).String(), world.Balance(to, "USDTERC20").String())
-				require.Contains(t, i.log.heard(), "signer_refuses_again")
+				require.Contains(t, i.log.heard(), "order_altered")
+				require.Equal(t, !landed, strings.Contains(i.log.heard(), "signer_refuses_again"))
 				v, err := i.app.Operate.Transactions(t.Context(), "ETH", w.ID)
 				require.NoError(t, err)
-				require.Equal(t, "signer", string(v.Reason))
+				require.Equal(t, "altered", string(v.Reason))
 			})
 		}
 	}
@@ -249,6 +251,8 @@ func TestFS02_EndingOfAnotherOrderShowsNothing(t *testing.T) {
 	}
 	forged, err := other.SealEnding(right)
 	require.NoError(t, err)
+	posing, err := mandate.Keys{{ID: ours[0].ID, Secret: other[0].Secret}}.SealEnding(right)
+	require.NoError(t, err)
 	set := func(endings ...string) {
 		text, err := json.Marshal(endings)
 		require.NoError(t, err)
@@ -260,8 +264,10 @@ func TestFS02_EndingOfAnotherOrderShowsNothing(t *testing.T) {
 	usdt, err := chain.MainnetRegistry().Currency("USDTERC20")
 	require.NoError(t, err)
 	once := usdt.Decimal(w.Amount)
-	set(append(texts, forged, "", "ending-1", "ending-1/a/b/c")...)
+	set(append(texts, forged, posing, "", "ending-1", "ending-1/a/b/c")...)
 	require.Equal(t, once.String(), world.Balance(to, "USDTERC20").String())
+	require.Contains(t, i.log.heard(), "signer_refuses_again")
+	i.named(w.ID)
 	genuine, err := ours.SealEnding(right) // which only a holder of the key can make
 	require.NoError(t, err)
 	set(genuine)

@@ -120,6 +120,8 @@ func (a *App) work() []Worker {
 		},
 		Worker{Name: "idempotency", Every: time.Minute, Step: a.forget},
 		Worker{Name: "counters", Every: time.Minute, Step: (&counting{a: a}).step},
+		Worker{Name: "unlisted", Every: time.Minute, Step: (&unlisted{a: a}).step},
+		a.lost(),
 	)
 	all = append(all, a.streams()...)
 	all = append(all, a.costWorkers()...)

@@ -25,7 +25,7 @@ import (
 
 // Report is what Verify found about one tenant.
 type Report struct {
-	Tenant string // "" = what was found in the audit logs that are of no tenant; there is none where nothing was
+	Tenant string // "" = what was found in the audit logs and directories of addresses, which are of no tenant; there is none where nothing was
 	Ledger ledger.Report
 	// Holds are wallets whose held amount is not what live withdrawals and
 	// pending transfers hold.
@@ -37,7 +37,8 @@ type Report struct {
 	// Contradictions are withdrawals and their orders, hot and change addresses,
 	// addresses of payments that may still be paid, forwardings under way and webhook
 	// secrets whose stored rows contradict each other or the keys, and entries of the audit log
-	// that do not follow from each other: somebody edited them.
+	// that do not follow from each other: somebody edited them. Those that are gone, as other rows
+	// name them, were deleted.
 	Contradictions []Contradiction
 	// Gas are gas currencies of which more or less is set aside than what is in
 	// flight may cost.
@@ -63,8 +64,8 @@ type Unexplained struct {
 
 // Contradiction is an object whose stored rows do not agree.
 type Contradiction struct {
-	Kind   string // "withdrawal", "order", "payment", "address", "sweep", "webhook", "audit log", or one of Config.Verify
-	ID     string // of an address: network/address
+	Kind   string // "withdrawal", "order", "payment", "permanent address", "address", "sweep", "webhook", "listing", "audit log", or one of Config.Verify
+	ID     string // of an address: network/address, or network/number of one that is gone
 	Detail string // what does not agree
 }
 
@@ -128,7 +129,7 @@ func (a *App) Verify(ctx context.Context) ([]Report, error) {
 	}
 	if err == nil && a.Addresses != nil {
 		var r Report
-		if r, err = a.verifyAudit(ctx); !r.Sound() {
+		if r, err = a.verifyHouse(ctx); !r.Sound() {
 			out = append(out, r)
 			v.Unsound++
 		}

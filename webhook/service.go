@@ -149,7 +149,13 @@ func (s *Service) endpoint(ctx context.Context, p storage.Partition, now time.Ti
 	tenant := tenantOf(p)
 	v, _, ok, err := SettingsTable.One(ctx, s.cfg.Store, p, settingsID)
 	if err == nil && !ok {
-		v, err = s.edit(ctx, tenant, func(*SettingsRow) error { return nil })
+		var lost bool
+		if lost, err = s.lost(ctx, p); lost {
+			s.cfg.Log.LogAttrs(ctx, slog.LevelError, "webhook_settings_lost", slog.String("tenant", tenant))
+		}
+		if err == nil {
+			v, err = s.edit(ctx, tenant, func(*SettingsRow) error { return nil })
+		}
 	}
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -110,11 +111,21 @@ func (s *Service) Opens(ctx context.Context) (bool, error) {
 }
 
 // Altered says why a tenant's secrets do not open, "" where they do: somebody edited them, or
-// they were sealed with another key.
+// they were sealed with another key. It says so, too, where the settings are gone to whose URL
+// webhooks were delivered.
 func (s *Service) Altered(ctx context.Context, tenant string) (string, error) {
-	v, _, ok, err := SettingsTable.One(ctx, s.cfg.Store, storage.Tenant(tenant), settingsID)
-	if err != nil || !ok {
+	v, _, _, err := SettingsTable.One(ctx, s.cfg.Store, storage.Tenant(tenant), settingsID)
+	if err != nil {
 		return "", err
+	}
+	if v.Created.IsZero() { // the tenant has set nothing
+		lost, err := s.lost(ctx, storage.Tenant(tenant))
+		if lost {
+			return "webhooks were delivered to the URL of its settings, and the settings are gone", nil
+		}
+		if err != nil || v.Generation == 0 {
+			return "", err
+		}
 	}
 	for i, sealed := range [][]byte{v.Sealed, v.Previous} {
 		if i > 0 && len(sealed) == 0 {
@@ -125,6 +136,19 @@ func (s *Service) Altered(ctx context.Context, tenant string) (string, error) {
 		}
 	}
 	return "", nil
+}
+
+// lost reports whether a webhook was delivered to the URL of a tenant's settings: where there are
+// none now, somebody deleted them. A Notifier of the host's own takes events without a URL, so
+// that what it delivered says nothing.
+func (s *Service) lost(ctx context.Context, p storage.Partition) (bool, error) {
+	if _, ours := s.cfg.Notifier.(*HTTP); !ours {
+		return false, nil
+	}
+	rows, err := s.cfg.Store.Find(ctx, storage.Query{Table: Events.Table, Partition: p, Limit: 1, IDs: true, Where: []storage.Cond{
+		{Column: "status", Op: storage.Eq, Value: StatusDelivered}, {Column: "url", Op: storage.Eq, Value: ""}, {Column: "response", Op: storage.Ge, Value: http.StatusOK},
+	}})
+	return len(rows) > 0, err
 }
 
 // Reseal seals the tenant's secrets with the newest key that the service's Box has, and

@@ -25,6 +25,7 @@ type move struct {
 	now      time.Time
 	row      storage.Row // as it is stored
 	due      time.Time   // of the row
+	keeps    bool        // the row stays due, whatever it says of itself
 	trying   bool        // it is handed over: whether it goes on waiting is not known yet
 	review   bool        // what was told of its waiting may be another reason
 	changed  bool        // w differs from what is stored
@@ -159,7 +160,7 @@ func (s *Service) act(ctx context.Context, tenant, id string, f func(m *move) er
 
 func (s *Service) change(ctx context.Context, p storage.Partition, m *move, row storage.Row) (storage.Change, error) {
 	due := m.due
-	if m.w.Status != Pending || m.w.Stage == Handed {
+	if (m.w.Status != Pending || m.w.Stage == Handed) && !m.keeps {
 		due = time.Time{}
 	}
 	events, err := m.tell()

@@ -140,7 +140,14 @@ func (s *Service) takeBack(ctx context.Context, w *Withdrawal) error {
 func (s *Service) prepare(ctx context.Context, m *move, until time.Time) (failure, err error) {
 	retry := m.now.Add(s.c.RetryDelay)
 	switch {
-	case m.w.Status != Pending || m.w.Stage == Handed:
+	case m.w.Status != Pending || m.w.Stage == Handed: // it has moved since it was claimed, or somebody edited it
+		if bad, err := s.checkIntact(ctx, m); bad || err != nil {
+			m.keeps = bad
+			return nil, err
+		}
+		if m.w.Status != Pending && m.w.Waiting == WaitingAltered { // it was repaired
+			m.reason("")
+		}
 		m.changed = true // clears Due
 		return nil, nil
 	case m.w.Frozen:

@@ -196,7 +196,7 @@ func (p *Pool) only(ctx context.Context, network chain.Network, tenant string, u
 	if tenant == "" {
 		return chain.Derived{}, errors.New("incoming: an address is taken for a tenant")
 	}
-	for range maxTries {
+	for first := true; ; first = false {
 		rows, err := p.cfg.Store.Find(ctx, storage.Query{
 			Table: Addresses.Table, Partition: storage.Network(string(network)), Limit: 1,
 			Where: []storage.Cond{{Column: "tenant", Op: storage.Eq, Value: tenant}, {Column: "use_for", Op: storage.Eq, Value: use}},
@@ -206,6 +206,11 @@ func (p *Pool) only(ctx context.Context, network chain.Network, tenant string, u
 		}
 		if len(rows) > 0 {
 			return derived(rows[0]), p.Check(ctx, network, rows[0])
+		}
+		if !first { // it was given, and nobody takes one back
+			p.cfg.Log.LogAttrs(ctx, slog.LevelError, "address_lost",
+				slog.String("network", string(network)), slog.String("tenant", tenant), slog.String("use", string(use)))
+			return chain.Derived{}, fmt.Errorf("%w: %s on %s: the directory has lost the one that was given", ErrNoAddress, use, network)
 		}
 		got, err := p.take(ctx, network, tenant, use, 1)
 		var level *storage.LevelError
@@ -217,7 +222,6 @@ func (p *Pool) only(ctx context.Context, network chain.Network, tenant string, u
 			return got[0], nil
 		}
 	}
-	return chain.Derived{}, fmt.Errorf("%w: %s on %s", ErrNoAddress, use, network)
 }
 
 // take gives a tenant count addresses that nobody was ever given.

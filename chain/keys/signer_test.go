@@ -785,3 +785,44 @@ func TestFS02_SignerAsksForMandates(t *testing.T) {
 		w.signs(together(order(second, old)))
 	})
 }
+
+// A signer with mandates signs for an order only what excludes what it signed for it before, and
+// for each order of a batch, whoever leads it.
+func TestFS02_SignerBindsAllOfABatch(t *testing.T) {
+	both(t, func(t *testing.T, w *world) {
+		host := mandate.Keys{mandate.Derive(bytes.Repeat([]byte{1}, 32))}
+		w.config.Mandates = host
+		w.restart()
+		order := func(id string) chain.Intent {
+			in := w.intent(id)
+			in.Memo = ""
+			in.Mandate = host.Make(mandate.Terms{
+				Store: "s", Tenant: in.Tenant, Order: in.ID, Kind: in.Purpose, Network: in.Network, Currency: in.Currency, To: in.To, Amount: in.Amount,
+			})
+			return in
+		}
+		first, second := order("w1"), order("w2")
+		w.signs(w.ask(first, w.build(first, 0, 1), "w1/1"))
+		w.refuses(w.ask(first, w.build(first, 1, 1), "w1/2"), "another nonce, or coin")
+		w.signs(w.ask(first, w.build(first, 0, 2), "w1/2"))
+		if w.sim.Family() != chain.UTXOFamily {
+			return
+		}
+		together := func(leader, also chain.Intent, coin int, attempt string) chain.SignRequest {
+			fee, err := w.client.EstimateFee(t.Context(), leader)
+			require.NoError(t, err)
+			u, err := w.client.Build(t.Context(), chain.Order{
+				Intent: leader, Also: []chain.Intent{also}, Fee: fee, Attempt: 1, Coins: w.coins[coin : coin+1], Change: w.own[1].Address,
+			})
+			require.NoError(t, err)
+			r := w.ask(leader, u, attempt)
+			r.Also = []chain.Intent{also}
+			return r
+		}
+		w.refuses(together(second, first, 1, "w2/1"), "a member that is paid already")
+		third := order("w3")
+		w.signs(together(second, third, 1, "w2/1"))
+		w.refuses(w.ask(third, w.build(third, 2, 1), "w3/2"), "a member alone")
+		w.refuses(w.ask(second, w.build(second, 2, 1), "w2/2"), "its leader alone")
+	})
+}

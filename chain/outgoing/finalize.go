@@ -188,20 +188,6 @@ func (n *Sender) closeAttempts(ctx context.Context, j *claimedIntent, atts []*at
 	})
 }
 
-// seal has what became of transactions sealed for an order that they paid.
-func (n *Sender) seal(ctx context.Context, id string, v *IntentRow, e *mandate.Ending) error {
-	if n.Ending == nil || v.Purpose != chain.ForWithdrawal {
-		return nil
-	}
-	own := *e
-	own.Network, own.Order = n.info.Code, id
-	text, err := n.Ending(ctx, own)
-	if err == nil {
-		v.Endings = append(slices.Clone(v.Endings), text)
-	}
-	return err
-}
-
 // change makes coins of what a landed transaction returned to us. One that is
 // known already is left as it is, as it may be spent by now, or is its child's.
 func (n *Sender) change(ctx context.Context, won *attempt, s *transition) error {

@@ -85,6 +85,9 @@ func (n *Sender) reserve(ctx context.Context, j *claimedIntent) error {
 	if waits, err := n.outcomePending(ctx, j); waits || err != nil {
 		return err
 	}
+	if waits, err := n.endedBefore(ctx, j); waits || err != nil {
+		return err
+	}
 	if j.child() {
 		return n.planChild(ctx, j)
 	}

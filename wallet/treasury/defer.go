@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -181,18 +182,27 @@ func (t *Treasury) wakeCheap(ctx context.Context, c *chain.Currency) (int, error
 	return woken, err
 }
 
+// lost logs that a sweep is gone, which nothing takes away.
+func (t *Treasury) lost(ctx context.Context, part storage.Partition, tenant, sweep string) {
+	t.cfg.Log.LogAttrs(ctx, slog.LevelError, "sweep_lost", slog.String("partition", string(part)), slog.String("tenant", tenant), slog.String("sweep", sweep))
+}
+
 // wakeNote makes the sweep of a note due now.
 func (t *Treasury) wakeNote(ctx context.Context, row storage.Row, note SweepNote, with ...storage.Level) error {
 	s, at, ok, err := Sweeps.One(ctx, t.cfg.Store, row.Partition, row.ID)
 	if err != nil {
 		return err
 	}
+	if !ok { // somebody deleted it: put back, it is found by its note again
+		t.lost(ctx, row.Partition, note.Tenant, row.ID)
+		return storage.ErrConflict
+	}
 	note.DueBelow, note.Next = -1, time.Time{}
 	c := storage.Change{
 		ID: fmt.Sprintf("%s/due/%d", row.ID, row.Version), Partition: row.Partition, Level: with,
 		Put: []storage.Row{SweepNotes.Row(row.ID, row.Version, time.Time{}, note)},
 	}
-	if ok && s.State == SweepDeferred {
+	if s.State == SweepDeferred {
 		c.Put = append(c.Put, Sweeps.Row(at.ID, at.Version, t.cfg.Now(), s))
 	}
 	return storage.CommitOne(ctx, t.cfg.Store, c)

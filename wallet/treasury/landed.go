@@ -147,6 +147,9 @@ func (t *Treasury) wake(ctx context.Context, o outgoing.Outcome, sweep string, f
 	}
 	return storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
 		_, row, ok, err := Sweeps.One(ctx, t.cfg.Store, storage.Network(o.Network), sweep)
+		if err == nil && !ok {
+			t.lost(ctx, storage.Network(o.Network), o.Tenant, sweep)
+		}
 		if err != nil || !ok {
 			return storage.Change{}, err
 		}

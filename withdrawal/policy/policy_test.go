@@ -1,7 +1,9 @@
 package policy_test
 
 import (
+	"context"
 	"encoding/json"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -97,4 +99,29 @@ func TestVersionsAreKept(t *testing.T) {
 	require.Empty(t, other.Rules)
 	_, err = s.Find(t.Context(), "shop", 3)
 	require.ErrorIs(t, err, policy.ErrUnknown)
+}
+
+// A process may stand still between any two looks at its clock.
+func TestColdIsClaimedBySlowProcesses(t *testing.T) {
+	t.Parallel()
+	store := memory.New()
+	require.NoError(t, store.Open(t.Context(), policy.Tables()...))
+	now := time.Unix(1_800_000_000, 0)
+	s, err := policy.New(policy.Config{
+		Store: store, Registry: chain.MainnetRegistry(), Rates: rates.NewFixed(time.Now, "USD", nil),
+		Parse: func(_ chain.Network, s string) (chain.Address, error) { return chain.Address(s), nil },
+		Now: func() time.Time {
+			now = now.Add(time.Hour)
+			return now
+		}, NewID: uuid.NewString,
+		ColdAddress: func(context.Context, *chain.Currency, string) (chain.Address, string, error) { return "cold", "", nil },
+	})
+	require.NoError(t, err)
+	ceiling := decimal.NewFromInt(10)
+	_, err = s.Set(t.Context(), "shop", 0, policy.Policy{Cold: []policy.Cold{{Currency: "ETH", Address: "cold", Ceiling: ceiling, Target: ceiling}}}, "ann", "ticket 7")
+	require.NoError(t, err)
+	got, err := s.ClaimCold(t.Context(), time.Minute, 10, func(string) bool { return true }, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	require.Len(t, got, 1)
+	require.Equal(t, "shop", got[0].Tenant)
 }

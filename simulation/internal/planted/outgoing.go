@@ -138,8 +138,8 @@ var outgoingBugs = []Bug{
 	},
 	{
 		ID: "signer-refuses-replacement", File: "chain/keys/registry.go",
-		Old:  `if SignedSlots.Value(row).Intent != b.Intent {`,
-		New:  `if SignedSlots.Value(row).Intent != b.Attempt {`,
+		Old:  `case s.Intent != b.Intent:`,
+		New:  `case s.Intent != b.Attempt:`,
 		What: "a nonce is never signed for twice, not even for the same order",
 	},
 }

@@ -188,7 +188,7 @@ var nodeRemovals = []Bug{
 	},
 	{
 		ID: "FP01-conflict-taken-for-bound", File: "chain/keys/registry.go",
-		Old:     `err = r.Bind(ctx, bs[of[n]])`,
+		Old:     `err = r.Bind(ctx, bs[changed[n]])`,
 		New:     `err = nil`,
 		What:    "of two requests at once for one attempt or one slot both are signed",
 		Package: "./chain/keys", Test: "TestFP01_EachOfManyIsSignedAsAlone",

@@ -22,8 +22,8 @@ var signerRemovals = []Bug{
 	},
 	{
 		ID: "FS07-window-not-guarded", File: "chain/keys/limits.go",
-		Old: "\tc.put[key] = t.Row(id, c.versions[key], time.Time{}, v)",
-		New: `	c.put[key] = t.Row(id, c.versions[key], time.Time{}, v)
+		Old: "\tc.put[key] = t.Row(id, c.rows[key].Version, time.Time{}, v)",
+		New: `	c.put[key] = t.Row(id, c.rows[key].Version, time.Time{}, v)
 	if t.Name == SignedWindows.Name {
 		delete(c.put, key)
 	}`,

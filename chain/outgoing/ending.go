@@ -1,0 +1,91 @@
+package outgoing
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/mandate"
+)
+
+// A signer signs nothing for a withdrawal beside a transaction that may still pay it. So in the
+// Change that starts an order again this package says, under a MAC, which of its transactions
+// it has seen to be dead. What rows say counts for nothing there: the node was asked.
+
+// seal has what became of transactions sealed for an order that they paid.
+func (n *Sender) seal(ctx context.Context, id string, v *IntentRow, e *mandate.Ending) error {
+	if n.Ending == nil || v.Purpose != chain.ForWithdrawal {
+		return nil
+	}
+	own := *e
+	own.Network, own.Order = n.info.Code, id
+	text, err := n.Ending(ctx, own)
+	if err == nil {
+		v.Endings = append(slices.Clone(v.Endings), text)
+	}
+	return err
+}
+
+// named are the attempts that an order has an Ending of, whoever made it.
+func (r *IntentRow) named() map[string]bool {
+	out := map[string]bool{}
+	for _, text := range r.Endings {
+		var e mandate.Ending
+		if e.Read(text) != nil {
+			continue
+		}
+		for _, a := range append(e.Dead, e.Landed) {
+			out[a.ID] = true
+		}
+	}
+	return out
+}
+
+// endedBefore asks the node about transactions of an order that starts again of which it has
+// no Ending: a process of an earlier version made none. waits says that the order was put aside,
+// because one of them has paid it.
+func (n *Sender) endedBefore(ctx context.Context, j *claimedIntent) (waits bool, err error) {
+	if n.Ending == nil || j.v.Attempts == 0 || j.v.Purpose != chain.ForWithdrawal {
+		return false, nil
+	}
+	byIntent, err := n.attempts(ctx, j.id)
+	if err != nil {
+		return false, err
+	}
+	named := j.v.named()
+	atts := slices.DeleteFunc(byIntent[j.id], func(a *attempt) bool { return named[a.v.Named(a.tx).ID] })
+	if len(atts) == 0 {
+		return false, nil
+	}
+	ask := make([]chain.Attempt, len(atts))
+	for i, a := range atts {
+		ask[i] = chain.Attempt{Tx: a.tx, Raw: a.v.Raw, Spends: a.v.Spends, MaxCost: a.v.MaxCost}
+	}
+	answers, err := n.Client.Status(ctx, ask...)
+	if err == nil && len(answers) != len(ask) {
+		err = fmt.Errorf("%w: %d answers to %d questions", chain.ErrNode, len(answers), len(ask))
+	}
+	if err != nil {
+		return true, n.waitOr(ctx, j, &waitError{ReasonNode, err.Error()})
+	}
+	var e mandate.Ending
+	for i, a := range atts {
+		st := &answers[i]
+		switch {
+		case !n.final(j, st):
+		case st.State == chain.Conflicted:
+			e.Dead = append(e.Dead, a.v.Named(a.tx))
+		case st.State != chain.Included:
+		case st.Executed && a.v.Purpose != chain.ForCancel:
+			j.edited = "it is to start, and its transaction " + a.tx + " has paid it"
+			return true, n.keepBack(ctx, j)
+		default:
+			e.Landed, e.Reverted = a.v.Named(a.tx), !st.Executed
+		}
+	}
+	if len(e.Dead) == 0 && e.Landed.ID == "" {
+		return false, nil
+	}
+	return false, n.seal(ctx, j.id, &j.v, &e)
+}
