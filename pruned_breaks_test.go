@@ -2,7 +2,6 @@ package cryptopay_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
@@ -12,17 +11,18 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 )
 
-// prunes is a client whose node keeps no index: it finds a transaction by its Raw, or by its
-// Spends alone, as utxo.Options.Pruned says.
+// prunes is a client whose node keeps no index, as utxo.Options.Pruned says: it finds a
+// transaction by its Raw, or by its Spends alone, and then knows of no conflict.
 type prunes struct{ chain.Client }
 
 func (p prunes) Status(ctx context.Context, attempts ...chain.Attempt) ([]chain.Status, error) {
-	for k := range attempts {
+	out, err := p.Client.Status(ctx, attempts...)
+	for k := range out {
 		if len(attempts[k].Raw) == 0 {
-			attempts[k].Tx = fmt.Sprintf("%064x", k)
+			out[k] = chain.Status{State: chain.Unknown}
 		}
 	}
-	return p.Client.Status(ctx, attempts...)
+	return out, err
 }
 
 // A coin of our own change whose rows were edited to say that a reorg took it away for good is
