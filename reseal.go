@@ -202,13 +202,12 @@ func (a *App) resealOrders(ctx context.Context, n chain.Network, r *Resealed) er
 func (a *App) resealEndings(ctx context.Context, p storage.Partition, id string, v *outgoing.IntentRow) (out []string, why string, err error) {
 	named := map[string]bool{}
 	for _, text := range v.Endings {
-		text, err := a.mandateKeys.RenewEnding(text)
+		e, err := a.mandateKeys.CheckEnding(text)
+		if err == nil {
+			text, err = a.mandateKeys.RenewEnding(text)
+		}
 		if err != nil {
 			return v.Endings, "what is said of its earlier transactions is not ours: " + err.Error(), nil //nolint:nilerr // it is named
-		}
-		e, err := a.mandateKeys.CheckEnding(text)
-		if err != nil {
-			return nil, "", err
 		}
 		out = append(out, text)
 		for _, t := range e.Dead {

@@ -145,11 +145,12 @@ func (n *Sender) abandon(ctx context.Context, j *claimedIntent, p *plan, fresh b
 		if !told {
 			s.outcome = n.outcome(j)
 		}
-		level, event := slog.LevelWarn, "signer_refuses"
+		log := n.Log.With(slog.String("intent", j.id), slog.String("attempt", p.attempt()), slog.String("cause", cause.Error()))
 		if before, err := n.attempts(ctx, j.id); err != nil || len(before[j.id]) > 0 {
-			level, event = slog.LevelError, "signer_refuses_again" // it was signed before: somebody may have set it back
+			log.Error("signer_refuses_again") // it was signed before: somebody may have set it back
+		} else {
+			log.Warn("signer_refuses")
 		}
-		n.Log.Log(ctx, level, event, slog.String("intent", j.id), slog.String("attempt", p.attempt()), slog.String("cause", cause.Error()))
 		return n.commit(ctx, j, s)
 	}
 	s.due, j.v.BumpAt = n.Now().Add(n.Poll), n.Now().Add(n.StuckAfter)

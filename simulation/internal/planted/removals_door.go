@@ -114,8 +114,8 @@ var doorRemovals = []Bug{
 	},
 	{
 		ID: "FS02-order-bound-to-no-transaction", File: "chain/keys/orders.go",
-		Old:  "			case !b.Unproved && !o.excludes(b, &a):",
-		New:  "			case b.Unproved && !o.excludes(b, &a):",
+		Old:  "			case !b.Unproved && !k.excludes(b, id, &a):",
+		New:  "			case b.Unproved && !k.excludes(b, id, &a):",
 		What: "the registry lets an order be paid by a second transaction", Package: "chain/keys", Test: "TestFS02_RegistryBindsAnOrderToItsNonce",
 	},
 	{
@@ -126,8 +126,8 @@ var doorRemovals = []Bug{
 	},
 	{
 		ID: "FS02-landed-payment-frees-its-order", File: "chain/keys/orders.go",
-		Old:  "			return e.Reverted && a.is(id)(e.Landed)",
-		New:  "			return a.is(id)(e.Landed)",
+		Old:  "			return e.Reverted && k.is(id, a, e.Landed)",
+		New:  "			return k.is(id, a, e.Landed)",
 		What: "a transaction that has landed is dead, also where it has paid", Package: "chain/keys", Test: "TestFS02_RegistryKnowsWhatALandedOneRulesOut",
 	},
 	{

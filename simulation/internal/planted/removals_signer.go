@@ -49,7 +49,7 @@ var signerRemovals = []Bug{
 	},
 	{
 		ID: "FS07-module-signs-anew", File: "chain/keys/limits.go",
-		Old:  "\t\t\tb.Signatures = kept\n",
+		Old:  "\t\t\tb.Signatures, b.Tx = kept, a.Tx\n",
 		New:  "\t\t\t_ = kept\n",
 		What: "a module signs the same attempt in another way", Package: "chain/keys/signerd", Test: "TestFS07_ModuleGoneInTheMiddle",
 	},
