@@ -58,6 +58,13 @@ func (a *App) editedOrders(ctx context.Context, p storage.Partition) (out []Cont
 					out = append(out, Contradiction{"order", row.ID, why})
 				}
 			}
+			if v.State == outgoing.Signed || v.State == outgoing.Executed {
+				uncalled, err := a.uncalled(ctx, &row, &v)
+				if err != nil {
+					return err
+				}
+				out = append(out, uncalled...)
+			}
 			if v.Purpose != chain.ForWithdrawal && v.Mandate == "" {
 				return nil
 			}
@@ -77,6 +84,20 @@ func (a *App) editedOrders(ctx context.Context, p storage.Partition) (out []Cont
 		}
 	}
 	return out, unread.With(nil)
+}
+
+// uncalled finds transactions of an order that say that they pay nobody, though nobody has taken
+// the order back.
+func (a *App) uncalled(ctx context.Context, order *storage.Row, v *outgoing.IntentRow) (out []Contradiction, err error) {
+	err = each(ctx, a.cfg.Store, storage.Query{
+		Table: outgoing.Attempts.Table, Partition: order.Partition, Where: []storage.Cond{{Column: "intent", Op: storage.Eq, Value: order.ID}},
+	}, func(row storage.Row) error {
+		if t := outgoing.Attempts.Value(row); v.Uncalled(order.ID, &t) {
+			out = append(out, Contradiction{"order", order.ID, "its transaction " + row.ID + " is to pay nobody, and nobody has taken it back"})
+		}
+		return nil
+	})
+	return out, err
 }
 
 // tenantOf is the tenant whose partition it is.

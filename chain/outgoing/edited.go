@@ -52,6 +52,13 @@ func (n *Sender) repeated(ctx context.Context, byIntent map[string][]*attempt, i
 	return why, nil
 }
 
+// Uncalled reports whether an open attempt of an order says that it gives the order's nonce or
+// inputs back, though the order was never taken back: what landed of it would pay, and its owner
+// would have it again.
+func (r *IntentRow) Uncalled(id string, a *AttemptRow) bool {
+	return a.State == Open && a.Purpose == chain.ForCancel && r.Purpose != chain.ForCancel && !r.Cancelling && !helps(id)
+}
+
 // setBack notes which of the jobs, all to start, somebody has set back.
 func (n *Sender) setBack(ctx context.Context, all []*claimedIntent) ([]*claimedIntent, error) {
 	jobs, byIntent, err := n.known(ctx, all)

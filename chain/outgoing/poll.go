@@ -253,6 +253,12 @@ func (n *Sender) advance(ctx context.Context, j *claimedIntent, atts []*attempt)
 	if j.v.State == Final {
 		return n.recheck(ctx, j, atts)
 	}
+	for _, a := range atts {
+		if j.v.Uncalled(j.id, &a.v) { // the claim has made it due again after Poll
+			n.Log.Error("order_altered", slog.String("tenant", j.v.Tenant), slog.String("intent", j.id), slog.String("reason", "its transaction "+a.tx+" is to pay nobody, and nobody has taken it back"))
+			return nil
+		}
+	}
 	p := n.summarize(j, atts)
 	switch {
 	case len(p.open) == 0 && n.lost(ctx, j):

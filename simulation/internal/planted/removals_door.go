@@ -155,6 +155,12 @@ var doorRemovals = []Bug{
 		What: "an order that starts again though it is paid is not named", Package: ".", Test: "TestFS02_OrderWhoseRowsAllSayThatItDiedIsNotPaidAgain",
 	},
 	{
+		ID: "FS02-cancel-that-nobody-asked-for", File: "chain/outgoing/poll.go",
+		Old:  "		if j.v.Uncalled(j.id, &a.v) {",
+		New:  "		if j.v.Uncalled(j.id, &a.v) && a.v.Rejected {",
+		What: "a payment whose row says that it pays nobody gives its owner the money back", Package: ".", Test: "TestFS02_EditedTransactionOnItsWayGivesNothingBack",
+	},
+	{
 		ID: "FS02-store-id-is-believed", File: "mandates.go",
 		Old:  "	if err == nil && had && !adopt {",
 		New:  "	if err == nil && had && adopt {",
