@@ -89,7 +89,7 @@ func TestWalls(t *testing.T) {
 		},
 		"chain":          {"ledger", "chain/internal/proof"},
 		"chain/incoming": {"chain", "chain/internal/proof", "storage", "storage/stream", "ledger"},
-		"chain/outgoing": {"chain", "chain/internal/proof", "storage", "storage/stream", "internal/audit", "ledger", "internal/fsm"},
+		"chain/outgoing": {"chain", "chain/internal/proof", "chain/mandate", "storage", "storage/stream", "internal/audit", "ledger", "internal/fsm"},
 		"chain/refill": {
 			"chain", "chain/incoming", "chain/internal/proof", "chain/mandate", "chain/outgoing", "storage", "storage/stream", "internal/audit", "ledger", "internal/fsm",
 		},
@@ -140,7 +140,7 @@ func TestWalls(t *testing.T) {
 			"webhook", "withdrawal", "withdrawal/policy",
 		},
 		"wallet/reconcile": {
-			"chain", "chain/internal/proof", "chain/incoming", "chain/outgoing", "internal/fsm", "internal/audit", "ledger", "storage", "storage/stream",
+			"chain", "chain/internal/proof", "chain/incoming", "chain/mandate", "chain/outgoing", "internal/fsm", "internal/audit", "ledger", "storage", "storage/stream",
 		},
 		"wallet/treasury": {
 			"chain", "chain/internal/proof", "chain/incoming", "chain/mandate", "chain/outgoing", "chain/rates", "chain/refill", "internal/fsm", "internal/safehttp", "internal/audit", "ledger", "storage", "storage/stream",

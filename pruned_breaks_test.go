@@ -2,6 +2,7 @@ package cryptopay_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -12,17 +13,18 @@ import (
 )
 
 // prunes is a client whose node keeps no index, as utxo.Options.Pruned says: it finds a
-// transaction by its Raw, or by its Spends alone, and then knows of no conflict.
+// transaction by its Raw, or by its Spends alone.
 type prunes struct{ chain.Client }
 
+func (prunes) Unindexed() bool { return true }
+
 func (p prunes) Status(ctx context.Context, attempts ...chain.Attempt) ([]chain.Status, error) {
-	out, err := p.Client.Status(ctx, attempts...)
-	for k := range out {
+	for k := range attempts {
 		if len(attempts[k].Raw) == 0 {
-			out[k] = chain.Status{State: chain.Unknown}
+			attempts[k].Tx = fmt.Sprintf("%064x", k)
 		}
 	}
-	return out, err
+	return p.Client.Status(ctx, attempts...)
 }
 
 // A coin whose rows were edited to say that a reorg took it away for good is still there: what

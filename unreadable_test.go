@@ -183,7 +183,7 @@ func TestFS02_VerifyGoesOnPastUnreadableRows(t *testing.T) {
 				require.Equal(t, before, verify(), "%s %s", of.table.Name, r.ID)
 			}
 		}
-		want := []string{"activity", "deposits", "payments", "seals", "tenants", "withdrawals"}
+		want := []string{"activity", "deposits", "intents", "payments", "seals", "tenants", "withdrawals"}
 		if i.db == nil { // on Redis any row can be
 			want = []string{"activity", "counters", "deposits", "gas_floats", "gas_reservations", "intents", "payments", "seal_heights", "seals", "tenants", "withdrawals"}
 		}

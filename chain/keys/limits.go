@@ -216,8 +216,15 @@ func (c *counting) bind(b *Binding, limits Limits, now time.Time) error {
 		if a.Payload != payload || a.Intent != b.Intent {
 			return refuse("attempt %s was signed for another payload", b.Attempt)
 		}
-		if kept := c.before[b.Attempt].Signatures; len(kept) > 0 {
+		switch kept := c.before[b.Attempt].Signatures; {
+		case len(kept) > 0:
 			b.Signatures, b.Tx = kept, a.Tx
+		case len(b.Signatures) > 0: // the registry was rebuilt from a log, which has none
+			a.Tx = "" // those that were handed out before give it another hash
+			c.attempts[b.Attempt], c.before[b.Attempt] = a, signedSignatures{b.Signatures}
+			putRow(c, SignedAttempts, b.Attempt, a)
+			putRow(c, signedBefore, b.Attempt, c.before[b.Attempt])
+			c.bound = append(c.bound, "again", b.Attempt, hex.EncodeToString(slices.Concat(b.Signatures...)))
 		}
 		return nil
 	}

@@ -249,6 +249,40 @@ func TestFS02_NoTwoLiveAttemptsOfAnOrderCanLand(t *testing.T) {
 	})
 }
 
+// A module makes other signatures each time, so that a transaction has other hashes. One that is
+// dead is dead by each of them, unless the registry keeps the signatures.
+func TestFS02_RegistryOfAModule(t *testing.T) {
+	registries(t, func(t *testing.T, b *book) {
+		_, limited := b.Registry.(keys.LimitedRegistry)
+		held := func(number int, slot, tx string) keys.Binding {
+			of := signed("w", number, []string{slot})
+			of.Tx, of.Signatures = tx, []chain.Signature{chain.Signature(tx)}
+			return of
+		}
+		ending := func(of keys.Binding, tx string) mandate.Ending {
+			of.Tx = tx
+			return mandate.Ending{Order: "w", Dead: []mandate.Attempt{named(&of)}}
+		}
+		first := held(1, "a/5", "one")
+		b.binds(first)
+		b.binds(held(1, "a/5", "two"))
+		next := held(2, "a/6", "three")
+		if limited { // it hands out the first ones each time
+			b.refuses(next, ending(first, "two"))
+			b.binds(next, ending(first, "one"))
+		} else {
+			b.binds(next, ending(first, "two"))
+		}
+		if !limited {
+			return
+		}
+		rebuilt := signed("w", 3, []string{"a/6"})
+		b.binds(rebuilt)
+		b.binds(held(3, "a/6", "another"))
+		b.binds(held(4, "a/7", "four"), ending(next, next.Tx), ending(rebuilt, "another"))
+	})
+}
+
 // Many that are bound at once are compared with each other.
 func TestFS02_RegistryComparesThoseThatAreBoundAtOnce(t *testing.T) {
 	registries(t, func(t *testing.T, b *book) {

@@ -161,7 +161,11 @@ func (f *bound) change(b *Binding) (storage.Change, error) {
 	// payloads that race would be taken for one Change sent twice.
 	id := sha256.Sum256([]byte(b.Attempt + "\n" + b.Intent + "\n" + payload + "\n" + strings.Join(b.Slots, "\n")))
 	c := storage.Change{ID: "sign/" + hex.EncodeToString(id[:]), Partition: b.partition()}
-	c.Put = append(c.Put, SignedAttempts.Row(b.Attempt, 0, time.Time{}, b.row()))
+	a := b.row()
+	if len(b.Signatures) > 0 {
+		a.Tx = "" // a Holder makes other signatures each time, and none are kept here
+	}
+	c.Put = append(c.Put, SignedAttempts.Row(b.Attempt, 0, time.Time{}, a))
 	for _, slot := range b.Slots {
 		s, known := f.slots[slot]
 		switch {

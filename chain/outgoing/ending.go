@@ -58,34 +58,63 @@ func (n *Sender) endedBefore(ctx context.Context, j *claimedIntent) (waits bool,
 	if len(atts) == 0 {
 		return false, nil
 	}
-	ask := make([]chain.Attempt, len(atts))
-	for i, a := range atts {
-		ask[i] = chain.Attempt{Tx: a.tx, Raw: a.v.Raw, Spends: a.v.Spends, MaxCost: a.v.MaxCost}
-	}
-	answers, err := n.Client.Status(ctx, ask...)
-	if err == nil && len(answers) != len(ask) {
-		err = fmt.Errorf("%w: %d answers to %d questions", chain.ErrNode, len(answers), len(ask))
-	}
-	if err != nil {
+	if err := n.askAgain(ctx, j, atts); err != nil {
 		return true, n.waitOr(ctx, j, &waitError{ReasonNode, err.Error()})
 	}
 	var e mandate.Ending
-	for i, a := range atts {
-		st := &answers[i]
+	for _, a := range atts {
 		switch {
-		case !n.final(j, st):
-		case st.State == chain.Conflicted:
+		case !n.final(j, &a.st):
+		case a.st.State == chain.Conflicted:
 			e.Dead = append(e.Dead, a.v.Named(a.tx))
-		case st.State != chain.Included:
-		case st.Executed && a.v.Purpose != chain.ForCancel:
+		case a.st.State != chain.Included:
+		case a.st.Executed && a.v.Purpose != chain.ForCancel:
 			j.edited = "it is to start, and its transaction " + a.tx + " has paid it"
 			return true, n.keepBack(ctx, j)
 		default:
-			e.Landed, e.Reverted = a.v.Named(a.tx), !st.Executed
+			e.Landed, e.Reverted = a.v.Named(a.tx), !a.st.Executed
 		}
 	}
 	if len(e.Dead) == 0 && e.Landed.ID == "" {
 		return false, nil
 	}
 	return false, n.seal(ctx, j.id, &j.v, &e)
+}
+
+// askAgain asks the node about closed attempts of an order. An answer of a node that may be on a
+// branch which was left, or whose block was not read yet, is an error.
+func (n *Sender) askAgain(ctx context.Context, j *claimedIntent, atts []*attempt) error {
+	tip, err := n.Client.Tip(ctx)
+	if err != nil {
+		return err
+	}
+	ask := make([]chain.Attempt, len(atts))
+	for i, a := range atts {
+		ask[i] = chain.Attempt{Tx: a.tx, Raw: a.v.Raw, Spends: a.v.Spends, MaxCost: a.v.MaxCost}
+	}
+	answers, err := n.Client.Status(ctx, ask...)
+	if err != nil {
+		return err
+	}
+	if len(answers) != len(ask) {
+		return fmt.Errorf("%w: %d answers to %d questions", chain.ErrNode, len(answers), len(ask))
+	}
+	var final []*attempt
+	for i, a := range atts {
+		if a.st = answers[i]; a.st.State != chain.Unknown && n.final(j, &a.st) {
+			final = append(final, a)
+		}
+	}
+	if err := n.branch(ctx, tip.Head, final, nil); err != nil {
+		return err
+	}
+	for _, a := range final {
+		if a.left != nil {
+			return a.left
+		}
+		if a.ahead {
+			return fmt.Errorf("%w: block %d was not read yet", chain.ErrBehind, a.st.Block.Height)
+		}
+	}
+	return nil
 }

@@ -102,6 +102,15 @@ func (n *Sender) markLostDead(ctx context.Context, j *claimedIntent, dead []*att
 	return n.commit(ctx, j, s)
 }
 
+// unindexed is an optional ability of clients whose node keeps no index of transactions: it knows
+// of a deposit only what it is told that the deposit spends, which proves nothing.
+type unindexed interface{ Unindexed() bool }
+
+func (n *Sender) unindexed() bool {
+	c, ok := n.Client.(unindexed)
+	return ok && c.Unindexed()
+}
+
 // inputGoneForGood reports whether a coin that an attempt spends provably never exists
 // again: a final transaction took what the one that made it spends.
 func (n *Sender) inputGoneForGood(ctx context.Context, j *claimedIntent, a *attempt, gone []string) (bool, error) {
@@ -119,7 +128,7 @@ func (n *Sender) inputGoneForGood(ctx context.Context, j *claimedIntent, a *atte
 			return false, err
 		case ok:
 			source.Raw = own.Raw // what it spends follows from that, whatever its row says
-		case n.Source != nil:
+		case n.Source != nil && !n.unindexed():
 			if source.Spends, err = n.Source(ctx, outpoint); err != nil {
 				return false, err
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -275,6 +276,15 @@ func unskilled(c *client) error {
 // CoinCosts is the first client's.
 func (c coster) CoinCosts(o chain.Order) (base, change, least ledger.Amount, coins []ledger.Amount, err error) {
 	return c.first.(coinCoster).CoinCosts(o)
+}
+
+// Unindexed reports whether one of the nodes keeps no index of transactions: its word may be the
+// one that counts.
+func (c *client) Unindexed() bool {
+	return slices.ContainsFunc(c.nodes, func(n *node) bool {
+		u, ok := n.Client.(interface{ Unindexed() bool })
+		return ok && u.Unindexed()
+	})
 }
 
 // Until is the first client's: when a signed transaction can land no more; ok is false where

@@ -27,7 +27,7 @@ type question struct {
 // (By), else the attempt is Conflicted. A transaction that only waits in a
 // mempool is proof of nothing. An attempt of which the node's answers contradict each
 // other is Unknown, whatever the others are. With Options.Pruned one in a block is
-// found by its Spends or Raw alone, and one without Raw is never Conflicted.
+// found by its Spends or Raw alone.
 func (c *Client) Status(ctx context.Context, attempts ...chain.Attempt) ([]chain.Status, error) {
 	tip, err := c.Tip(ctx)
 	if err != nil {
@@ -110,9 +110,6 @@ func (c *Client) judge(ctx context.Context, head chain.Block, q *question, taken
 			continue
 		}
 		id := hexHash(by.tx.id)
-		if id != q.id && q.own == nil && c.o.Pruned {
-			continue // it may be in a block all the same, and Spends may be another's
-		}
 		if id != q.id && (q.own == nil || !bytes.Equal(by.tx.effect(), q.own.effect())) {
 			return placed(head, by.block, chain.Status{State: chain.Conflicted, By: id}), nil
 		}
@@ -222,3 +219,6 @@ func (t *tx) value(index uint32) (int64, bool) {
 	}
 	return 0, false
 }
+
+// Unindexed reports whether the node keeps no index of transactions: Options.Pruned.
+func (c *Client) Unindexed() bool { return c.o.Pruned }

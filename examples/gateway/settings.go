@@ -128,7 +128,7 @@ func readWith(args []string, env func(string) string, tenants []tenant) (setting
 		return s, fmt.Errorf("%w\nflags:\n%s", err, usage.String())
 	}
 	if s.command = f.Args(); len(s.command) > 0 && s.command[0] != operatorCommand && !slices.Equal(s.command, []string{mandatesCommand}) {
-		return s, fmt.Errorf("there is no command %q: there are %s and %s, and flags of the gateway go before it", strings.Join(s.command, " "), operatorCommand, mandatesCommand)
+		return s, fmt.Errorf("there is no command %q: there are %s and %s, and flags of the gateway go before it", s.command[0], operatorCommand, mandatesCommand)
 	}
 	s.clientID, s.clientSecret = env("CRYPTOPAY_CLIENT_ID"), env("CRYPTOPAY_CLIENT_SECRET")
 	s.apiKey, s.mnemonic = env("CRYPTOPAY_API_KEY"), env("CRYPTOPAY_MNEMONIC")

@@ -25,6 +25,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/keys/signerd"
+	"github.com/cryptopay-go/cryptopay/chain/mandate"
 	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
@@ -324,10 +325,12 @@ func TestFS02_SignerElsewherePaysAnOrderOnce(t *testing.T) {
 	db, err := sqlx.Open("sqlite", path)
 	require.NoError(t, err)
 	defer db.Close()
+	madeUp, err := mandate.Keys{mandate.Derive([]byte("another key"))}.SealEnding(mandate.Ending{Order: w, Dead: []mandate.Attempt{{ID: w + "/1"}}})
+	require.NoError(t, err)
 	for _, q := range []string{
 		"DELETE FROM cryptopay_outcomes WHERE id = ?",
 		"UPDATE cryptopay_attempts SET fate = 'dead' WHERE intent = ?",
-		"UPDATE cryptopay_intents SET state = 'queued', due = 1, nonce = -1, tx = '', reached = 0, attempts = 8, endings = '[\"made up\"]' WHERE id = ?",
+		"UPDATE cryptopay_intents SET state = 'queued', due = 1, nonce = -1, tx = '', reached = 0, attempts = 8, endings = '[\"" + madeUp + "\"]' WHERE id = ?",
 	} {
 		done, err := db.ExecContext(t.Context(), q, w)
 		require.NoError(t, err)
@@ -390,7 +393,7 @@ func TestFS07_KilledGatewayAndSigner(t *testing.T) {
 	}
 	k := newKeyholder(t, map[string]any{"networks": networks, "currencies": pays, "simulated": townNetworks})
 	w := newTown(t, durable["sqlite"](t))
-	w.env = k.start()
+	w.env, w.key = k.start(), k.file("gateway.key")
 	deaths := 0
 	w.between = func(r *rand.Rand) {
 		if r.IntN(2) == 0 {
