@@ -150,8 +150,8 @@ var doorRemovals = []Bug{
 	},
 	{
 		ID: "FS02-node-is-not-asked-again", File: "chain/outgoing/ending.go",
-		Old:  "		case st.Executed && a.v.Purpose != chain.ForCancel:",
-		New:  "		case !st.Executed && a.v.Purpose == chain.ForCancel:",
+		Old:  "		case a.st.Executed && a.v.Purpose != chain.ForCancel:",
+		New:  "		case !a.st.Executed && a.v.Purpose == chain.ForCancel:",
 		What: "an order that starts again though it is paid is not named", Package: ".", Test: "TestFS02_OrderWhoseRowsAllSayThatItDiedIsNotPaidAgain",
 	},
 	{
