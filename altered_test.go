@@ -108,6 +108,23 @@ func (i *insider) edit(query string, args ...any) bool {
 	return true
 }
 
+// countsAltered counts the notices of altered withdrawals that the host gets from now on.
+func (i *insider) countsAltered() *int {
+	i.t.Helper()
+	notices := new(int)
+	configure := i.configure
+	i.configure = func(c *cryptopay.Config) {
+		configure(c)
+		c.Withdrawals.Notify = func(_ context.Context, n withdrawal.Notice) {
+			if n.Kind == withdrawal.NoticeAltered {
+				*notices++
+			}
+		}
+	}
+	i.restart()
+	return notices
+}
+
 // work lets workers meet errors: those of rows that were edited.
 func (i *insider) work(blocks int) {
 	for range blocks {
@@ -208,17 +225,7 @@ func TestFS02_EditedRowThatNobodyTakesIsHeardAndGoesOn(t *testing.T) {
 			t.Parallel()
 			i := newInsider(t, "USDTERC20")
 			world, to := i.chains["ETH"], i.chains["ETH"].Customer("supplier")
-			notices := 0
-			configure := i.configure
-			i.configure = func(c *cryptopay.Config) {
-				configure(c)
-				c.Withdrawals.Notify = func(_ context.Context, n withdrawal.Notice) {
-					if n.Kind == withdrawal.NoticeAltered {
-						notices++
-					}
-				}
-			}
-			i.restart()
+			notices := i.countsAltered()
 			w := i.withdraw("USDTERC20", "100", to)
 			if !strings.HasPrefix(name, "withdrawal") {
 				_, err := i.app.Withdrawals.Step(t.Context())
@@ -233,7 +240,7 @@ func TestFS02_EditedRowThatNobodyTakesIsHeardAndGoesOn(t *testing.T) {
 				i.edit("UPDATE cryptopay_"+of.set+" WHERE id = ?", w.ID)
 			}
 			i.work(120)
-			require.Equal(t, 1, notices, "the host is told once")
+			require.Equal(t, 1, *notices, "the host is told once")
 			require.Contains(t, i.log.heard(), of.event)
 			require.Zero(t, world.Balance(i.thief, "USDTERC20").Sign())
 			if strings.HasPrefix(name, "outcome") {

@@ -69,17 +69,7 @@ func TestFS02_DeletedOrderIsNamed(t *testing.T) {
 		t.Run(string(at), func(t *testing.T) {
 			t.Parallel()
 			i := newInsider(t, "USDTERC20")
-			notices := 0
-			configure := i.configure
-			i.configure = func(c *cryptopay.Config) {
-				configure(c)
-				c.Withdrawals.Notify = func(_ context.Context, n withdrawal.Notice) {
-					if n.Kind == withdrawal.NoticeAltered {
-						notices++
-					}
-				}
-			}
-			i.restart()
+			notices := i.countsAltered()
 			world := i.chains["ETH"]
 			to := world.Customer("supplier")
 			w := i.withdraw("USDTERC20", "100", to)
@@ -102,10 +92,10 @@ func TestFS02_DeletedOrderIsNamed(t *testing.T) {
 			require.Equal(t, usdt.Decimal(w.Amount).String(), world.Balance(to, "USDTERC20").String(), "once")
 			i.named(w.ID)
 			if at == withdrawal.Completed { // nobody waits for it
-				require.Zero(t, notices)
+				require.Zero(t, *notices)
 				return
 			}
-			require.Equal(t, 1, notices)
+			require.Equal(t, 1, *notices)
 			require.Contains(t, i.log.heard(), "msg=order_altered")
 			back()
 			i.work(60)

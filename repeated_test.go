@@ -1,7 +1,6 @@
 package cryptopay_test
 
 import (
-	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -11,9 +10,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
-	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/mandate"
-	"github.com/cryptopay-go/cryptopay/storage/memory"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -191,7 +188,7 @@ func TestFS02_OrderWhoseRowsAllSayThatItDiedIsNotPaidAgain(t *testing.T) {
 				i := newInsider(t, "USDTERC20")
 				world, to := i.chains["ETH"], i.chains["ETH"].Customer("supplier")
 				if apart {
-					i.signsApart("ETH")
+					i.apart(i.mandates)
 				}
 				w := i.withdraw("USDTERC20", "100", to)
 				require.NoError(t, i.app.Step(t.Context()))
@@ -219,7 +216,7 @@ func TestFS02_OrderWhoseRowsAllSayThatItDiedIsNotPaidAgain(t *testing.T) {
 func TestFS02_EndingOfAnotherOrderShowsNothing(t *testing.T) {
 	t.Parallel()
 	i := newInsider(t, "USDTERC20")
-	i.signsApart("ETH")
+	i.apart(i.mandates)
 	world, to := i.chains["ETH"], i.chains["ETH"].Customer("supplier")
 	w := i.withdraw("USDTERC20", "100", to)
 	i.work(60)
@@ -274,28 +271,4 @@ func TestFS02_EndingOfAnotherOrderShowsNothing(t *testing.T) {
 	require.Equal(t, once.Add(once).String(), world.Balance(to, "USDTERC20").String(), "it is this text that decides")
 	require.True(t, i.told[withdrawal.NoticeResent])
 	require.Contains(t, i.log.heard(), "books_differ")
-}
-
-// signsApart gives the App a signer whose registry is in no database of the App.
-func (i *insider) signsApart(networks ...chain.Network) {
-	i.t.Helper()
-	own := memory.New()
-	require.NoError(i.t, own.Open(i.t.Context(), keys.Tables()...))
-	chains := map[chain.Network]keys.Chain{}
-	for _, n := range networks {
-		chains[n] = i.chains[n].Client()
-	}
-	signer, err := keys.NewSigner(keys.SignerConfig{
-		Seed: i.seed, Chains: chains, Mandates: i.mandates, Registry: keys.StoreRegistry{Store: own},
-		KeyOf: func(ctx context.Context, n chain.Network, a chain.Address) (chain.KeyRef, bool, error) {
-			return i.app.KeyOf(ctx, n, a)
-		},
-	})
-	require.NoError(i.t, err)
-	configure := i.configure
-	i.configure = func(c *cryptopay.Config) {
-		configure(c)
-		c.Signer = signer
-	}
-	i.restart()
 }

@@ -31,22 +31,28 @@ type orders struct {
 	slots    map[string]SignedSlot
 }
 
-// named are the attempts that are needed to decide on b.
-func (o *orders) named(b *Binding) []string {
-	var ids []string
+// asked are the attempts that are read for b before its orders are known: its own, those that
+// an earlier version can have bound for its orders, and those that Endings name as landed.
+func asked(b *Binding) []string {
+	ids := []string{b.Attempt}
 	for _, order := range b.Orders {
-		live, known := o.live[order]
-		if !known {
-			live = unlisted(order, b.Attempt)
-		}
-		ids = append(ids, live...)
-	}
-	if len(ids) == 0 {
-		return nil // nothing that an Ending could be of
+		ids = append(ids, unlisted(order, b.Attempt)...)
 	}
 	for i := range b.Endings {
 		if at := b.Endings[i].Landed.ID; at != "" {
 			ids = append(ids, at)
+		}
+	}
+	return ids
+}
+
+// unread are the live attempts of b's orders that were not read.
+func (o *orders) unread(b *Binding) (ids []string) {
+	for _, order := range b.Orders {
+		for _, id := range o.live[order] {
+			if _, read := o.attempts[id]; !read {
+				ids = append(ids, id)
+			}
 		}
 	}
 	return ids

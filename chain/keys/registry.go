@@ -103,7 +103,7 @@ func (r StoreRegistry) load(ctx context.Context, bs []Binding) (*bound, error) {
 	f := &bound{orders{map[string][]string{}, map[string]SignedAttempt{}, map[string]SignedSlot{}}, map[string]storage.Row{}}
 	var attempts, slots, ofOrders []string
 	for i := range bs {
-		attempts, slots, ofOrders = append(attempts, bs[i].Attempt), append(slots, bs[i].Slots...), append(ofOrders, bs[i].Orders...)
+		attempts, slots, ofOrders = append(attempts, asked(&bs[i])...), append(slots, bs[i].Slots...), append(ofOrders, bs[i].Orders...)
 	}
 	p := bs[0].partition()
 	lists := map[string]signedOrder{}
@@ -118,11 +118,11 @@ func (r StoreRegistry) load(ctx context.Context, bs []Binding) (*bound, error) {
 	for id, list := range lists {
 		f.live[id] = list.Live
 	}
-	var named []string
+	var live []string // of orders that were signed before
 	for i := range bs {
-		named = append(named, f.named(&bs[i])...)
+		live = append(live, f.unread(&bs[i])...)
 	}
-	return f, look(ctx, r.Store, SignedAttempts, p, named, f.attempts, f.rows)
+	return f, look(ctx, r.Store, SignedAttempts, p, live, f.attempts, f.rows)
 }
 
 // look reads rows by their ids.

@@ -146,7 +146,7 @@ func (n *Sender) abandon(ctx context.Context, j *claimedIntent, p *plan, fresh b
 			s.outcome = n.outcome(j)
 		}
 		log := n.Log.With(slog.String("intent", j.id), slog.String("attempt", p.attempt()), slog.String("cause", cause.Error()))
-		if before, err := n.attempts(ctx, j.id); err != nil || len(before[j.id]) > 0 {
+		if before, err := n.attempts(ctx, j.id); err == nil && len(before[j.id]) > 0 {
 			log.Error("signer_refuses_again") // it was signed before: somebody may have set it back
 		} else {
 			log.Warn("signer_refuses")

@@ -43,7 +43,8 @@ type Config struct {
 	// paid to anybody, within its limits.
 	Allow map[string][]Recipient
 	// Mandates are what orders to pay are proved with: keys.SignerConfig.Mandates. With them
-	// who can write to the App's database alone has nothing paid, and nothing paid twice.
+	// who can write to the App's database alone has nothing paid that the App did not order,
+	// and nothing paid twice.
 	// Defaults to believing the App.
 	Mandates mandate.Keys
 	Log      *Log
