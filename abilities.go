@@ -21,7 +21,7 @@ type AbilityRow struct {
 var Abilities = storage.NewTable[AbilityRow]("abilities")
 
 // known lists the abilities of this version that an older one would spoil.
-var known = []outgoing.Ability{outgoing.AbilityTogether, outgoing.AbilityChildren, outgoing.AbilityMerges, outgoing.AbilityEarly, abilityCounters, abilitySuspense, abilityPermanent, abilityHouse, abilityRefunds, abilityLog, abilityCold, abilityRefills, abilityAccounts}
+var known = []outgoing.Ability{outgoing.AbilityTogether, outgoing.AbilityChildren, outgoing.AbilityMerges, outgoing.AbilityEarly, abilityCounters, abilitySuspense, abilityPermanent, abilityHouse, abilityRefunds, abilityLog, abilityCold, abilityRefills, abilityAccounts, abilityBacks}
 
 // abilityCounters says that every process counts what it writes.
 const abilityCounters outgoing.Ability = "counters"
@@ -48,6 +48,9 @@ const abilityRefills outgoing.Ability = "refill_proposals"
 // abilityAccounts says that every process books what the refill proposal of a network of accounts brings,
 // and what it costs.
 const abilityAccounts outgoing.Ability = "account_refills"
+
+// abilityBacks says that every process seals which transactions give back what an order spends.
+const abilityBacks outgoing.Ability = "sealed_cancels"
 
 // abilityRows turns on what is not on yet.
 func (a *App) abilityRows(ctx context.Context) ([]storage.Row, error) {
@@ -84,10 +87,18 @@ func (a *App) fresh(ctx context.Context) (bool, error) {
 // one transaction pays together, children that pay for a transaction which nodes keep, and
 // merges of coins for a withdrawal that needs many, or while fees are low. Everywhere these are permanent addresses,
 // payments of the house's own, moves to cold addresses, proposals of refills from there (those of networks of accounts apart), refunds, and counters in place of counted rows, once the worker
-// "counters" has made them. Call it once after an upgrade, when
+// "counters" has made them. Transactions that give back what a withdrawal's order spends are sealed as they stand, and from
+// then on one without a seal ends nothing. Call it once after an upgrade, when
 // the last process of the version before was replaced. A store that this version made has
 // them on. It may be called again, by any process.
 func (a *App) Upgraded(ctx context.Context) error {
+	if on, err := a.able(ctx, abilityBacks); err != nil {
+		return err
+	} else if !on {
+		if err := a.sealBacks(ctx); err != nil {
+			return err
+		}
+	}
 	return storage.Decide(ctx, a.cfg.Store, func(ctx context.Context) (storage.Change, error) {
 		put, err := a.abilityRows(ctx)
 		if err != nil || len(put) == 0 {

@@ -92,10 +92,12 @@ func (a *App) uncalled(ctx context.Context, order *storage.Row, v *outgoing.Inte
 	err = each(ctx, a.cfg.Store, storage.Query{
 		Table: outgoing.Attempts.Table, Partition: order.Partition, Where: []storage.Cond{{Column: "intent", Op: storage.Eq, Value: order.ID}},
 	}, func(row storage.Row) error {
-		if t := outgoing.Attempts.Value(row); v.Uncalled(order.ID, &t) {
+		t := outgoing.Attempts.Value(row)
+		uncalled, err := v.Uncalled(ctx, order.ID, row.ID, &t, a.sealedBack)
+		if uncalled {
 			out = append(out, Contradiction{"order", order.ID, "its transaction " + row.ID + " is to pay nobody, and nobody has taken it back"})
 		}
-		return nil
+		return err
 	})
 	return out, err
 }

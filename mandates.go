@@ -192,6 +192,25 @@ func (a *App) ending(_ context.Context, e mandate.Ending) (string, error) {
 	return a.mandateKeys.SealEnding(e)
 }
 
+// sealedBack reports whether a text of this store says of a transaction of an order that it pays
+// nobody. One of a version before such texts has none: it is taken until Upgraded was called, and
+// while Unsealed says so.
+func (a *App) sealedBack(ctx context.Context, order string, endings []string, t mandate.Attempt) (bool, error) {
+	store := a.identity.store.Load()
+	if store == nil {
+		return false, errNotOpen
+	}
+	for _, text := range endings {
+		if e, err := a.mandateKeys.CheckEnding(text); err == nil && e.Store == *store && e.Order == order && e.Back == t {
+			return true, nil
+		}
+	}
+	if on, err := a.able(ctx, abilityBacks); err != nil || !on {
+		return err == nil, err
+	}
+	return a.Unsealed(ctx)
+}
+
 // sayUnsealed logs that rows which nobody sealed are accepted.
 func (a *App) sayUnsealed(ctx context.Context) error {
 	taken, err := a.Unsealed(ctx)

@@ -69,3 +69,74 @@ func TestFS02_EditedTransactionOnItsWayGivesNothingBack(t *testing.T) {
 		})
 	}
 }
+
+// Somebody edits several rows of a payout that is on its way, so that they agree with each
+// other: nobody is paid and has his balance back.
+func TestFS02_EditedRowsThatAgreeGiveNothingBack(t *testing.T) {
+	t.Parallel()
+	failed := []string{
+		"UPDATE cryptopay_attempts SET fate = 'dead' WHERE intent = ?", "UPDATE cryptopay_intents SET state = 'failed', due = 0 WHERE id = ?",
+		"UPDATE cryptopay_outcomes SET state = 'failed', due = 1 WHERE id = ?",
+	}
+	back := "UPDATE cryptopay_attempts SET purpose = 'cancel' WHERE intent = ?"
+	for name, edits := range map[string][]string{
+		"failed":            failed,
+		"failed and landed": {"UPDATE cryptopay_attempts SET fate = 'landed' WHERE intent = ?", failed[1], failed[2]},
+		"given back":        {back, "UPDATE cryptopay_intents SET filling = 1 WHERE id = ?"},
+		"cancelled": {
+			failed[0], "UPDATE cryptopay_intents SET state = 'cancelled', due = 0 WHERE id = ?", "UPDATE cryptopay_outcomes SET state = 'cancelled', due = 1 WHERE id = ?",
+		},
+	} {
+		for _, mined := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", mined ", mined), func(t *testing.T) {
+				t.Parallel()
+				i := newInsider(t, "USDTERC20")
+				world, to := i.chains["ETH"], i.chains["ETH"].Customer("supplier")
+				w := i.withdraw("USDTERC20", "100", to)
+				require.NoError(t, i.app.Step(t.Context()))
+				if mined {
+					i.mine(1)
+				}
+				undo := i.rowsOf(w.ID)
+				for _, e := range edits {
+					i.edit(e, w.ID)
+				}
+				for range 3 {
+					i.clock.Advance(time.Minute)
+					_ = i.app.Step(t.Context())
+				}
+				i.work(25)
+				usdt, err := chain.MainnetRegistry().Currency("USDTERC20")
+				require.NoError(t, err)
+				got, err := i.app.Withdrawals.Get(t.Context(), i.tenant, w.ID)
+				require.NoError(t, err)
+				require.Equal(t, usdt.Decimal(w.Amount).String(), world.Balance(to, "USDTERC20").String())
+				require.NotContains(t, []withdrawal.Status{withdrawal.Failed, withdrawal.Cancelled}, got.Status)
+				require.Contains(t, i.log.heard(), "order_altered")
+				undo()
+				i.work(25)
+				got, err = i.app.Withdrawals.Get(t.Context(), i.tenant, w.ID)
+				require.NoError(t, err)
+				require.Equal(t, withdrawal.Completed, got.Status)
+			})
+		}
+	}
+}
+
+// rowsOf remembers what an order and its transactions say, and returns what writes that again.
+func (i *insider) rowsOf(id string) (undo func()) {
+	i.t.Helper()
+	var intent, outcome struct {
+		State   string
+		Filling bool
+	}
+	var attempt struct{ Fate, Purpose string }
+	require.NoError(i.t, i.db.Get(&intent, "SELECT state, filling FROM cryptopay_intents WHERE id = ?", id))
+	require.NoError(i.t, i.db.Get(&outcome, "SELECT state FROM cryptopay_outcomes WHERE id = ?", id))
+	require.NoError(i.t, i.db.Get(&attempt, "SELECT fate, purpose FROM cryptopay_attempts WHERE intent = ?", id))
+	return func() {
+		i.edit("UPDATE cryptopay_intents SET state = ?, filling = ?, due = 1 WHERE id = ?", intent.State, intent.Filling, id)
+		i.edit("UPDATE cryptopay_outcomes SET state = ? WHERE id = ?", outcome.State, id)
+		i.edit("UPDATE cryptopay_attempts SET fate = ?, purpose = ? WHERE intent = ?", attempt.Fate, attempt.Purpose, id)
+	}
+}

@@ -200,19 +200,11 @@ func (a *App) resealOrders(ctx context.Context, n chain.Network, r *Resealed) er
 // resealEndings gives an order its Endings with the newest key. While what nobody sealed is
 // accepted, what became of its transactions before there were Endings is sealed as it stands.
 func (a *App) resealEndings(ctx context.Context, p storage.Partition, id string, v *outgoing.IntentRow) (out []string, why string, err error) {
-	named := map[string]bool{}
 	for _, text := range v.Endings {
-		e, err := a.mandateKeys.CheckEnding(text)
-		if err == nil {
-			text, err = a.mandateKeys.RenewEnding(text)
-		}
-		if err != nil {
-			return v.Endings, "what is said of its earlier transactions is not ours: " + err.Error(), nil //nolint:nilerr // it is named
+		if text, err = a.mandateKeys.RenewEnding(text); err != nil {
+			return v.Endings, "what is said of its earlier transactions is not ours: " + err.Error(), nil
 		}
 		out = append(out, text)
-		for _, t := range e.Dead {
-			named[t.ID] = true
-		}
 	}
 	if v.Attempts == 0 {
 		return out, "", nil
@@ -220,23 +212,96 @@ func (a *App) resealEndings(ctx context.Context, p storage.Partition, id string,
 	if taken, err := a.Unsealed(ctx); err != nil || !taken {
 		return out, "", err
 	}
-	e := mandate.Ending{Network: v.Network, Order: id}
+	back, ended, err := a.unsealedAttempts(ctx, p, id, v)
+	if err != nil {
+		return v.Endings, "", err
+	}
+	if len(ended.Dead) > 0 {
+		back = append(back, ended)
+	}
+	more, err := a.endings(ctx, back)
+	return append(out, more...), "", err
+}
+
+// unsealedAttempts is what the rows of an order say of its transactions, where none of its Endings
+// says anything of them: which give back what it spends, and what became of those that ended.
+func (a *App) unsealedAttempts(ctx context.Context, p storage.Partition, id string, v *outgoing.IntentRow) (back []mandate.Ending, ended mandate.Ending, err error) {
+	named, sealed := map[string]bool{}, map[mandate.Attempt]bool{}
+	for _, text := range v.Endings {
+		var e mandate.Ending
+		if e.Read(text) != nil {
+			continue
+		}
+		for _, t := range e.Dead {
+			named[t.ID] = true
+		}
+		sealed[e.Back] = true
+	}
+	ended = mandate.Ending{Network: v.Network, Order: id}
 	err = each(ctx, a.joined(), storage.Query{
 		Table: outgoing.Attempts.Table, Partition: p, Where: []storage.Cond{{Column: "intent", Op: storage.Eq, Value: id}},
 	}, func(row storage.Row) error {
 		t := outgoing.Attempts.Value(row)
-		if one := t.Named(row.ID); t.State != outgoing.Open && !named[one.ID] {
-			if e.Dead = append(e.Dead, one); t.State == outgoing.AttemptFinal {
-				e.Landed = one
+		switch one := t.Named(row.ID); {
+		case t.State == outgoing.Open && t.Purpose == chain.ForCancel && v.Cancelling && !sealed[one]:
+			back = append(back, mandate.Ending{Network: v.Network, Order: id, Back: one})
+		case t.State != outgoing.Open && !named[one.ID]:
+			if ended.Dead = append(ended.Dead, one); t.State == outgoing.AttemptFinal {
+				ended.Landed = one
 			}
 		}
 		return nil
 	})
-	if err != nil || len(e.Dead) == 0 {
-		return out, "", err
+	return back, ended, err
+}
+
+// endings seals all.
+func (a *App) endings(ctx context.Context, all []mandate.Ending) (texts []string, err error) {
+	for _, e := range all {
+		text, err := a.ending(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		texts = append(texts, text)
 	}
-	text, err := a.ending(ctx, e)
-	return append(out, text), "", err
+	return texts, nil
+}
+
+// sealBacks seals which transactions of open orders give back what these spend, as rows say it: a
+// version before did not.
+func (a *App) sealBacks(ctx context.Context) error {
+	for _, n := range a.networks {
+		p := storage.Network(string(n.name))
+		err := storage.Pages(ctx, a.cfg.Store, storage.Query{
+			Table: outgoing.Intents.Table, Partition: p, Limit: page, Where: []storage.Cond{{Column: "state", Op: storage.In, Value: openOrders}},
+		}, func(rows []storage.Row) error {
+			rows = slices.DeleteFunc(rows, func(row storage.Row) bool {
+				v := outgoing.Intents.Value(row)
+				return v.Purpose != chain.ForWithdrawal || !v.Cancelling
+			})
+			_, err := a.resealRows(ctx, rows, "order", &Resealed{}, func(ctx context.Context, row storage.Row) (storage.Row, string, error) {
+				v, now, ok, err := outgoing.Intents.One(ctx, a.joined(), p, row.ID)
+				if err != nil || !ok {
+					return storage.Row{}, "", err
+				}
+				back, _, err := a.unsealedAttempts(ctx, p, row.ID, &v)
+				if err != nil || len(back) == 0 {
+					return storage.Row{}, "", err
+				}
+				more, err := a.endings(ctx, back)
+				if err != nil {
+					return storage.Row{}, "", err
+				}
+				v.Endings = append(v.Endings, more...)
+				return outgoing.Intents.Row(row.ID, now.Version, now.Due, v), "", nil
+			})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // resealRows writes what f makes of each row, and returns how many it wrote. f returns a

@@ -28,6 +28,9 @@ type Ending struct {
 	Landed Attempt `json:"landed,omitzero"`
 	// Reverted: Landed would have paid the order, and its block undid it.
 	Reverted bool `json:"reverted,omitempty"`
+	// Back was signed and pays nobody: it gives what the order spends back to ourselves, once it
+	// has landed. "" = none.
+	Back Attempt `json:"back,omitzero"`
 }
 
 // Attempt names a transaction that was signed.

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/mandate"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -54,9 +56,16 @@ func (n *Sender) repeated(ctx context.Context, byIntent map[string][]*attempt, i
 
 // Uncalled reports whether an open attempt of an order says that it gives the order's nonce or
 // inputs back, though the order was never taken back: what landed of it would pay, and its owner
-// would have it again.
-func (r *IntentRow) Uncalled(id string, a *AttemptRow) bool {
-	return a.State == Open && a.Purpose == chain.ForCancel && r.Purpose != chain.ForCancel && !r.Cancelling && !helps(id)
+// would have it again. So Config.Back is asked as well as the rows.
+func (r *IntentRow) Uncalled(ctx context.Context, id, tx string, a *AttemptRow, back func(context.Context, string, []string, mandate.Attempt) (bool, error)) (bool, error) {
+	if a.State != Open || a.Purpose != chain.ForCancel || r.Purpose == chain.ForCancel || helps(id) {
+		return false, nil
+	}
+	if !r.Cancelling || back == nil || r.Purpose != chain.ForWithdrawal {
+		return !r.Cancelling, nil
+	}
+	ok, err := back(ctx, id, r.Endings, a.Named(tx))
+	return !ok, err
 }
 
 // setBack notes which of the jobs, all to start, somebody has set back.
@@ -82,53 +91,146 @@ func (n *Sender) keepBack(ctx context.Context, j *claimedIntent) error {
 	j.v.State, j.v.Reason, j.v.Tries = Waiting, ReasonAltered, j.v.Tries+1
 	err := n.commit(ctx, j, transition{op: onKeepBack, due: n.Now().Add(n.pause(j.v.Tries))})
 	if err == nil {
-		n.Log.Error("order_altered", slog.String("tenant", j.v.Tenant), slog.String("intent", j.id), slog.String("reason", j.edited))
+		n.altered(j, j.edited)
 	}
 	return err
 }
 
 // truthful leaves out outcomes that somebody edited. One that says that nothing of an order
 // lands any more has its owner release what is held for it, so the order's own row and its
-// attempts must say so, too. What is left out is looked at again once a lease.
+// attempts must say so, too, and so must the node. What is left out is looked at again once a
+// lease.
 func (n *Sender) truthful(ctx context.Context, rows []storage.Row) (out []storage.Row, err error) {
+	why, err := n.untrue(ctx, rows)
+	if broken := (*storage.RowError)(nil); errors.As(err, &broken) {
+		why, err = map[string]string{}, nil
+		for _, r := range rows {
+			one, failed := n.untrue(ctx, []storage.Row{r})
+			if errors.As(failed, &broken) {
+				one, failed = map[string]string{r.ID: failed.Error()}, nil
+			}
+			if failed != nil {
+				return nil, failed
+			}
+			maps.Copy(why, one)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
 	for _, r := range rows {
-		o := Outcomes.Value(r)
-		why, err := n.untrue(ctx, r.ID, &o)
-		if broken := (*storage.RowError)(nil); errors.As(err, &broken) {
-			why, err = err.Error(), nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if why == "" {
+		if why[r.ID] == "" {
 			out = append(out, r)
-			continue
+		} else if why[r.ID] != unproven {
+			n.Log.Error("order_altered", slog.String("tenant", Outcomes.Value(r).Tenant), slog.String("intent", r.ID), slog.String("reason", why[r.ID]))
 		}
-		n.Log.Error("order_altered", slog.String("tenant", o.Tenant), slog.String("intent", r.ID), slog.String("reason", why))
 	}
 	return out, nil
 }
 
-// untrue says why the outcome of an order is not what this package has stored, "" = it is.
-func (n *Sender) untrue(ctx context.Context, id string, o *Outcome) (why string, err error) {
-	if o.Intent != id {
-		return "its outcome names another order", nil
+// unproven is what untrue says of an outcome of which no node can say now that it is true.
+const unproven = "unproven"
+
+// untrue says why outcomes are not what this package has stored, or do not hold, by their ids.
+func (n *Sender) untrue(ctx context.Context, rows []storage.Row) (map[string]string, error) {
+	why := map[string]string{}
+	var ids []string
+	for _, r := range rows {
+		o := Outcomes.Value(r)
+		switch {
+		case o.Intent != r.ID:
+			why[r.ID] = "its outcome names another order"
+		case o.State == Failed || o.State == Cancelled:
+			ids = append(ids, r.ID)
+		}
 	}
-	if o.State != Failed && o.State != Cancelled {
+	if len(ids) == 0 {
+		return why, nil
+	}
+	orders, err := n.Store.Rows(ctx, Intents.Table, storage.Keys(n.part, ids...)...)
+	if err != nil {
+		return nil, err
+	}
+	said := make(map[string]*claimedIntent, len(ids)) // of each order that says so itself
+	for _, r := range orders {
+		said[r.ID] = &claimedIntent{id: r.ID, v: Intents.Value(r)}
+	}
+	for _, r := range rows {
+		o, own := Outcomes.Value(r), said[r.ID]
+		if (o.State == Failed || o.State == Cancelled) && why[r.ID] == "" && (own == nil || own.v.State != o.State) {
+			why[r.ID] = "its outcome is " + string(o.State) + ", and it is not"
+			delete(said, r.ID)
+		}
+	}
+	return why, n.refuted(ctx, slices.Sorted(maps.Keys(said)), said, why)
+}
+
+// refuted adds to why what transactions say of orders that nothing pays any more, as their rows say.
+func (n *Sender) refuted(ctx context.Context, ids []string, said map[string]*claimedIntent, why map[string]string) error {
+	batches, err := n.Store.Rows(ctx, Batches.Table, storage.Keys(n.part, ids...)...)
+	if err != nil {
+		return err
+	}
+	by := make(map[string][]string, len(ids)) // whose transactions pay an order
+	for _, id := range ids {
+		by[id] = []string{id}
+	}
+	all := slices.Clone(ids)
+	for _, r := range batches {
+		leader := Batches.Value(r).Leader
+		by[r.ID], all = append(by[r.ID], leader), append(all, leader)
+	}
+	byIntent, err := n.attempts(ctx, slices.Compact(slices.Sorted(slices.Values(all)))...)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		var atts []*attempt
+		for _, of := range by[id] {
+			atts = append(atts, byIntent[of]...)
+		}
+		if why[id], err = n.mayPay(ctx, said[id], atts); err != nil {
+			n.Log.Warn("outcome_unproven", slog.String("intent", id), slog.String("cause", err.Error()))
+			why[id] = unproven
+		}
+	}
+	return nil
+}
+
+// mayPay asks the node about all transactions of an order of which rows say that nothing pays it
+// any more, and says which has paid it, or may, "" = none. An error says that no node can tell.
+func (n *Sender) mayPay(ctx context.Context, j *claimedIntent, atts []*attempt) (why string, err error) {
+	if len(atts) == 0 || j.v.Purpose != chain.ForWithdrawal {
 		return "", nil
 	}
-	v, _, _, err := Intents.One(ctx, n.Store, n.part, id)
-	if err != nil {
+	if at := slices.IndexFunc(atts, func(a *attempt) bool { return a.v.State == Open }); at >= 0 {
+		return "it is " + string(j.v.State) + ", and its transaction " + atts[at].tx + " may land", nil
+	}
+	if err := n.ask(ctx, atts); err != nil {
 		return "", err
 	}
-	if v.State != o.State {
-		return "its outcome is " + string(o.State) + ", and it is not", nil
+	if tx := landed(atts); tx != "" {
+		return "it is " + string(j.v.State) + ", and its transaction " + tx + " has paid it", nil
 	}
-	byIntent, err := n.attempts(ctx, id)
-	if slices.ContainsFunc(byIntent[id], func(a *attempt) bool { return a.v.State == Open }) {
-		why = "its outcome is " + string(o.State) + ", and a transaction of it may land"
+	at := slices.IndexFunc(atts, func(a *attempt) bool { return a.st.State == chain.Included && n.final(j, &a.st) })
+	for _, a := range atts {
+		excluded := at >= 0 && !shares([]*attempt{atts[at]}, a.v.Spends)
+		if dead := a.st.State != chain.Pending && n.final(j, &a.st); !dead && !excluded && a.v.Purpose != chain.ForCancel {
+			return "", fmt.Errorf("outgoing: %s: transaction %s is %s", j.v.State, a.tx, a.st.State)
+		}
 	}
-	return why, err
+	return "", nil
+}
+
+// landed is the transaction, of those that the node was asked about, which is in a block and
+// pays somebody, "" = there is none.
+func landed(atts []*attempt) string {
+	for _, a := range atts {
+		if a.st.State == chain.Included && a.st.Executed && a.v.Purpose != chain.ForCancel {
+			return a.tx
+		}
+	}
+	return ""
 }
 
 // intact returns an error if the plan that is stored is not one that this package has
@@ -136,7 +238,7 @@ func (n *Sender) untrue(ctx context.Context, id string, o *Outcome) (why string,
 // order, pay what the order says, and cost no more.
 func (n *Sender) intact(ctx context.Context, j *claimedIntent, p *plan) error {
 	wrong := func(what string) error {
-		n.Log.Error("order_altered", slog.String("tenant", j.v.Tenant), slog.String("intent", j.id), slog.String("reason", "its stored plan has "+what))
+		n.altered(j, "its stored plan has "+what)
 		return fmt.Errorf("outgoing: the stored plan of %s has %s: %w", j.id, what, chain.ErrRefused)
 	}
 	u, err := n.Client.Inspect(p.Unsigned.Payload)

@@ -81,13 +81,8 @@ func (n *Sender) endedBefore(ctx context.Context, j *claimedIntent) (waits bool,
 	return false, n.seal(ctx, j.id, &j.v, &e)
 }
 
-// askAgain asks the node about closed attempts of an order. An answer of a node that may be on a
-// branch which was left, or whose block was not read yet, is an error.
-func (n *Sender) askAgain(ctx context.Context, j *claimedIntent, atts []*attempt) error {
-	tip, err := n.Client.Tip(ctx)
-	if err != nil {
-		return err
-	}
+// ask asks the node about attempts, open or closed.
+func (n *Sender) ask(ctx context.Context, atts []*attempt) error {
 	ask := make([]chain.Attempt, len(atts))
 	for i, a := range atts {
 		ask[i] = chain.Attempt{Tx: a.tx, Raw: a.v.Raw, Spends: a.v.Spends, MaxCost: a.v.MaxCost}
@@ -99,9 +94,25 @@ func (n *Sender) askAgain(ctx context.Context, j *claimedIntent, atts []*attempt
 	if len(answers) != len(ask) {
 		return fmt.Errorf("%w: %d answers to %d questions", chain.ErrNode, len(answers), len(ask))
 	}
-	var final []*attempt
 	for i, a := range atts {
-		if a.st = answers[i]; a.st.State != chain.Unknown && n.final(j, &a.st) {
+		a.st = answers[i]
+	}
+	return nil
+}
+
+// askAgain asks the node about closed attempts of an order. An answer of a node that may be on a
+// branch which was left, or whose block was not read yet, is an error.
+func (n *Sender) askAgain(ctx context.Context, j *claimedIntent, atts []*attempt) error {
+	tip, err := n.Client.Tip(ctx)
+	if err != nil {
+		return err
+	}
+	if err := n.ask(ctx, atts); err != nil {
+		return err
+	}
+	var final []*attempt
+	for _, a := range atts {
+		if a.st.State != chain.Unknown && n.final(j, &a.st) {
 			final = append(final, a)
 		}
 	}

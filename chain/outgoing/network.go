@@ -73,8 +73,12 @@ type Config struct {
 	Ordered func(ctx context.Context, in chain.Intent) (why string, err error)
 	// Ending seals what became of transactions of an order that starts again. The signer is
 	// shown all texts that the order has: it signs nothing beside a transaction that may still
-	// pay it. Defaults to none, for a signer that asks for none.
+	// pay it. It also seals which transactions give what an order spends back to ourselves.
+	// Defaults to none, for a signer that asks for none.
 	Ending func(ctx context.Context, e mandate.Ending) (text string, err error)
+	// Back reports whether one of the texts of Ending that an order has says of a transaction that it
+	// pays nobody, and gives what the order spends back to ourselves. Defaults to believing the store.
+	Back func(ctx context.Context, order string, endings []string, a mandate.Attempt) (bool, error)
 	// Guards are rows beside those of Halts that the Changes which reserve, replace, store
 	// and send again require unchanged. They are read before Halted is asked. Defaults to none.
 	Guards func(ctx context.Context, in chain.Intent) ([]storage.Guard, error)

@@ -254,12 +254,21 @@ func (n *Sender) advance(ctx context.Context, j *claimedIntent, atts []*attempt)
 		return n.recheck(ctx, j, atts)
 	}
 	for _, a := range atts {
-		if j.v.Uncalled(j.id, &a.v) { // the claim has made it due again after Poll
-			n.Log.Error("order_altered", slog.String("tenant", j.v.Tenant), slog.String("intent", j.id), slog.String("reason", "its transaction "+a.tx+" is to pay nobody, and nobody has taken it back"))
+		uncalled, err := j.v.Uncalled(ctx, j.id, a.tx, &a.v, n.Back)
+		if err != nil {
+			return err
+		}
+		if uncalled { // the claim has made it due again after Poll
+			n.altered(j, "its transaction "+a.tx+" is to pay nobody, and nobody has taken it back")
 			return nil
 		}
 	}
 	p := n.summarize(j, atts)
+	if p.mined == nil && p.blocked {
+		if paid, err := n.paidBefore(ctx, j, atts); paid || err != nil {
+			return err
+		}
+	}
 	switch {
 	case len(p.open) == 0 && n.lost(ctx, j):
 		return storage.ErrConflict // its attempts were read after another worker had ended it
@@ -288,6 +297,28 @@ func (n *Sender) advance(ctx context.Context, j *claimedIntent, atts []*attempt)
 		return nil // nothing that we send helps until that block is final or gone
 	}
 	return n.rebroadcastOrReplace(ctx, j, &p)
+}
+
+// paidBefore reports whether a transaction has paid an order that takes what the open ones
+// spend, though its row says that it is dead.
+func (n *Sender) paidBefore(ctx context.Context, j *claimedIntent, atts []*attempt) (bool, error) {
+	closed := slices.DeleteFunc(slices.Clone(atts), func(a *attempt) bool { return a.v.State == Open })
+	if len(closed) == 0 || j.v.Purpose != chain.ForWithdrawal {
+		return false, nil
+	}
+	if err := n.ask(ctx, closed); err != nil {
+		return false, err
+	}
+	tx := landed(closed)
+	if tx != "" {
+		n.altered(j, "its transaction "+tx+" has paid it, and its row says that it is dead")
+	}
+	return tx != "", nil
+}
+
+// altered logs that rows of an order were edited.
+func (n *Sender) altered(j *claimedIntent, why string) {
+	n.Log.Error("order_altered", slog.String("tenant", j.v.Tenant), slog.String("intent", j.id), slog.String("reason", why))
 }
 
 // confirm follows a transaction that is in a block, not yet for good.

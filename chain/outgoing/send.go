@@ -11,6 +11,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/internal/proof"
+	"github.com/cryptopay-go/cryptopay/chain/mandate"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -230,6 +231,11 @@ func (n *Sender) store(ctx context.Context, j *claimedIntent, p *plan, signed ch
 	if !j.v.aside() { // else its owner goes on waiting: what is sent is not for him
 		s.outcome = n.outcome(j)
 		s.outcome.Amount = j.paid(&a.v)
+	}
+	if a.v.Purpose == chain.ForCancel {
+		if err := n.seal(ctx, j.id, &j.v, &mandate.Ending{Back: a.v.Named(a.tx)}); err != nil {
+			return err
+		}
 	}
 	if err := n.commit(ctx, j, s); err != nil {
 		return err

@@ -16,8 +16,8 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
-// settledFor is how long ago a transaction must have ended for a reading to hold all of it: what
-// reads a balance may be another node than the one that told of the transaction.
+// settledFor is how long ago a transaction must have ended for a reading to hold all of it, at
+// least: what reads a balance may be another node than the one that told of the transaction.
 const settledFor = time.Minute
 
 // apart is how far the clocks of processes may differ. The clock of another process says when a
@@ -200,7 +200,7 @@ func (s *Service) orders(ctx context.Context, list []*account) (map[string]outgo
 		}
 		cut := a.look.Cut
 		if s.outputs {
-			cut = a.look.Reading.At.Add(-apart)
+			cut = a.look.Reading.holds().Add(settledFor - apart)
 		}
 		if len(tenants) == 0 || cut.Before(since) {
 			since = cut

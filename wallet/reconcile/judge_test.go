@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"testing"
+	"time"
 
 	"github.com/shopspring/decimal"
 	"github.com/stretchr/testify/require"
@@ -52,6 +53,36 @@ func TestJudge(t *testing.T) {
 			t.Parallel()
 			v := judge(c.l)
 			require.Equal(t, []any{c.kind, c.amount}, []any{v.kind, v.amount.String()})
+		})
+	}
+}
+
+// A node that stands still answers with an old balance. What has left since is not in it, however
+// long ago that is by the clock of the process that reads.
+func TestI26_BalanceOfANodeThatStoodStill(t *testing.T) {
+	t.Parallel()
+	d := decimal.RequireFromString
+	trx, err := chain.MainnetRegistry().Currency("TRX")
+	require.NoError(t, err)
+	start := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
+	paid := outflow{currency: "TRX", amount: d("17"), fee: d("1"), ended: true, updated: start.Add(8 * time.Hour)}
+	for name, c := range map[string]struct {
+		head time.Duration // when the block was made at which the balance was read, 12 h after start
+		held string
+		kind Kind
+	}{
+		"the node stood still":                    {0, "400", Agrees},
+		"and more is gone than that":              {0, "381", Missing},
+		"it went on, and the payout is in it":     {12*time.Hour - time.Second, "382", Agrees},
+		"it went on, and the payout has not left": {12*time.Hour - time.Second, "400", Surplus},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := &account{out: []outflow{paid}, look: LookRow{
+				Reading: Reading{At: start.Add(12 * time.Hour), Head: start.Add(c.head), Held: map[string]decimal.Decimal{"TRX": d(c.held)}},
+				Spots:   map[string]Spot{"TRX": {Base: d("400")}},
+			}}
+			require.Equal(t, c.kind, judge(a.sum(trx, true, false)).kind)
 		})
 	}
 }

@@ -426,7 +426,7 @@ func (s *Service) wasRead(ctx context.Context, cur *incoming.Cursor, now time.Ti
 			s.unread(ctx, a, a.bad, now)
 			continue
 		}
-		r := Reading{At: now, From: cur.Head, To: tip.Head.Height, Hash: tip.Head.Hash, Held: a.held}
+		r := Reading{At: now, From: cur.Head, To: tip.Head.Height, Hash: tip.Head.Hash, Head: tip.Head.Time, Held: a.held}
 		a.look.Reading, a.row.Due = r, now
 		if !s.final(cur, &r) {
 			a.row.Due = now.Add(5 * time.Second)

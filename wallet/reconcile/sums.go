@@ -49,10 +49,10 @@ func (a *account) sum(c *chain.Currency, gas bool, outputs bool) look {
 			least, most = least.Add(f.amount), most.Add(f.amount)
 		}
 		switch {
-		case f.ended && f.updated.Before(r.At.Add(-settledFor)):
+		case f.ended && f.updated.Before(r.holds()):
 			l.books = l.books.Sub(least)
 			l.sent++
-			if f.updated.After(r.At.Add(-apart)) && !least.IsZero() {
+			if f.updated.After(r.holds().Add(settledFor-apart)) && !least.IsZero() {
 				l.fresh = append(l.fresh, least)
 			}
 		case f.ended:
@@ -64,6 +64,15 @@ func (a *account) sum(c *chain.Currency, gas bool, outputs bool) look {
 		}
 	}
 	return l
+}
+
+// holds is up to when a transaction must have ended for a reading to hold all of it.
+func (r *Reading) holds() time.Time {
+	until := r.At.Add(-settledFor)
+	if !r.Head.IsZero() && r.Head.Before(until) {
+		return r.Head
+	}
+	return until
 }
 
 // everything is more than any address holds.
@@ -92,7 +101,7 @@ func (a *account) unspent(l *look) {
 
 // fold moves the base of an address that has done much up to what can hardly change any more.
 func (a *account) fold(currencies []*chain.Currency, gas string, depth int64) {
-	height, cut := a.look.Reading.From-4*depth, a.look.Reading.At.Add(-time.Hour)
+	height, cut := a.look.Reading.From-4*depth, a.look.Reading.holds().Add(-time.Hour)
 	if len(a.in)+len(a.out)+a.seen < foldAt || height <= a.look.Height {
 		return
 	}

@@ -156,9 +156,45 @@ var doorRemovals = []Bug{
 	},
 	{
 		ID: "FS02-cancel-that-nobody-asked-for", File: "chain/outgoing/poll.go",
-		Old:  "		if j.v.Uncalled(j.id, &a.v) {",
-		New:  "		if j.v.Uncalled(j.id, &a.v) && a.v.Rejected {",
+		Old:  "		if uncalled { // the claim",
+		New:  "		if uncalled && a.v.Rejected { // the claim",
 		What: "a payment whose row says that it pays nobody gives its owner the money back", Package: ".", Test: "TestFS02_EditedTransactionOnItsWayGivesNothingBack",
+	},
+	{
+		ID: "FS02-cancel-without-seal", File: "chain/outgoing/edited.go",
+		Old:  "	return !ok, err",
+		New:  "	return !ok && err != nil, err",
+		What: "rows that say that a payment gives its nonce back are believed", Package: ".", Test: "TestFS02_EditedRowsThatAgreeGiveNothingBack",
+	},
+	{
+		ID: "FS02-failed-by-rows-alone", File: "chain/outgoing/edited.go",
+		Old:  "		if why[id], err = n.mayPay(ctx, said[id], atts); err != nil {",
+		New:  "		if why[id], err = n.mayPay(ctx, said[id], atts[:0]); err != nil {",
+		What: "a payout that was paid is called failed, as its rows all say so", Package: ".", Test: "TestFS02_EditedRowsThatAgreeGiveNothingBack",
+	},
+	{
+		ID: "FS02-cancel-of-another-transaction", File: "mandates.go",
+		Old:  "e.Store == *store && e.Order == order && e.Back == t {",
+		New:  "e.Store == *store && e.Order == order {",
+		What: "what is sealed of one transaction of an order is believed of each", Package: ".", Test: "TestFS02_SealOfACancelIsOfOneTransaction",
+	},
+	{
+		ID: "FU02-cancels-not-sealed", File: "abilities.go",
+		Old:  "		if err := a.sealBacks(ctx); err != nil {",
+		New:  "		if err := ctx.Err(); err != nil {",
+		What: "a payout that an earlier version was calling off waits for ever", Package: ".", Test: "TestFS02_FU02_WhatCallsAPayoutOffIsSealed",
+	},
+	{
+		ID: "FS02-replaced-and-paid", File: "chain/outgoing/poll.go",
+		Old:  "		if paid, err := n.paidBefore(ctx, j, atts); paid || err != nil {",
+		New:  "		if err := ctx.Err(); err != nil {",
+		What: "a payout waits and nobody hears why, once the row of the transaction that paid it is edited", Package: "chain/outgoing", Test: "TestFS02_EditedReplacedTransactionThatLandsGivesNothingBack",
+	},
+	{
+		ID: "FR06-node-that-stood-still", File: "wallet/reconcile/sums.go",
+		Old:  "	if !r.Head.IsZero() && r.Head.Before(until) {",
+		New:  "	if !r.Head.IsZero() && r.Head.After(until) {",
+		What: "an old balance halts payouts", Package: "wallet/reconcile", Test: "TestI26_BalanceOfANodeThatStoodStill",
 	},
 	{
 		ID: "FS02-store-id-is-believed", File: "mandates.go",
