@@ -3,15 +3,14 @@ package cryptopay
 import (
 	"context"
 
-	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/wallet/reconcile"
 )
 
 // reconciling is how the books are held against one network.
-func (a *App) reconciling(client chain.Client) reconcile.Config {
+func (a *App) reconciling(n *network) reconcile.Config {
 	c := a.cfg.Reconcile
-	c.Store, c.Client, c.Registry, c.Now, c.Log, c.Audit = a.cfg.Store, client, a.cfg.Registry, a.cfg.Clock.Now, a.cfg.Log, a.audit
+	c.Store, c.Client, c.Node, c.Registry, c.Now, c.Log, c.Audit = a.cfg.Store, n.client, n.in.Status, a.cfg.Registry, a.cfg.Clock.Now, a.cfg.Log, a.audit
 	notify := c.Notify
 	c.Notify = func(ctx context.Context, d reconcile.Difference) {
 		if d.Ended == "" {

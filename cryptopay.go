@@ -233,7 +233,7 @@ func (a *App) chains() error {
 		if err != nil {
 			return err
 		}
-		if n.books, err = reconcile.New(a.reconciling(client)); err != nil {
+		if n.books, err = reconcile.New(a.reconciling(n)); err != nil {
 			return err
 		}
 		t.Clients[n.name], t.Senders[n.name] = client, n.out

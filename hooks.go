@@ -27,7 +27,7 @@ var wired = []struct {
 	{"Withdrawals", []string{"Store", "Registry", "Rates", "Parse", "Fees", "Tenants", "Wallets", "Payouts", "Spare", "Mandates", "Audit", "Rules", "Follow", "Retired", "Now", "NewID", "Log"}},
 	{"Treasury", []string{"Store", "Registry", "Rates", "Clients", "Senders", "Addresses", "Halted", "Proposed", "Sent", "LostRefill", "Audit", "Now", "Log"}},
 	{"Outgoing", []string{"Store", "Client", "Registry", "Signer", "ChangeAddress", "Costly", "MayCost", "Demand", "GasFor", "Trail", "Ordered", "Ending", "Back", "Retired", "Able", "Now", "Log"}},
-	{"Reconcile", []string{"Store", "Client", "Registry", "Audit", "Now", "Log"}},
+	{"Reconcile", []string{"Store", "Client", "Registry", "Audit", "Node", "Now", "Log"}},
 }
 
 // checkWired refuses what the App would have to overwrite. The error names every

@@ -202,7 +202,7 @@ func (a *App) resealOrders(ctx context.Context, n chain.Network, r *Resealed) er
 func (a *App) resealEndings(ctx context.Context, p storage.Partition, id string, v *outgoing.IntentRow) (out []string, why string, err error) {
 	for _, text := range v.Endings {
 		if text, err = a.mandateKeys.RenewEnding(text); err != nil {
-			return v.Endings, "what is said of its earlier transactions is not ours: " + err.Error(), nil
+			return v.Endings, "what is said of its earlier transactions is not ours: " + err.Error(), nil //nolint:nilerr // it is named
 		}
 		out = append(out, text)
 	}

@@ -106,10 +106,11 @@ type Network struct {
 	able, unable bool
 	trail        atomic.Pointer[trail]
 
-	state sync.Mutex // guards what follows
-	open  func(ctx context.Context) []chain.Address
-	stuck string
-	tip   chain.Tip
+	state    sync.Mutex // guards what follows
+	open     func(ctx context.Context) []chain.Address
+	stuck    string
+	tip      chain.Tip
+	tipSince time.Time // when tip had another head for the first time
 
 	reorgs, deepest int64
 	reconciled      time.Time
@@ -224,6 +225,7 @@ type Status struct {
 	HeadTime time.Time // that block's time
 	Final    int64     // what the network itself called final; 0 where it does not
 	Tip      int64     // the node's head when this process last asked; 0 = not yet
+	TipSince time.Time // when this process first saw that head: long ago where the node stands still
 	TipRead  time.Time // when a tip was last read whose blocks are all processed
 	Stuck    string    // why nothing moves, as this process sees it; "" = it does
 	Halted   string    // why an operator is needed; "" = none is
@@ -245,7 +247,7 @@ func (n *Network) Status(ctx context.Context) (Status, error) {
 	defer n.state.Unlock()
 	return Status{
 		Network: n.name, Head: cur.Head, HeadTime: cur.HeadTime, Final: cur.Final,
-		Tip: n.tip.Head.Height, TipRead: cur.TipRead, Stuck: n.stuck, Halted: cur.Halted, Reorgs: n.reorgs, Deepest: n.deepest,
+		Tip: n.tip.Head.Height, TipSince: n.tipSince, TipRead: cur.TipRead, Stuck: n.stuck, Halted: cur.Halted, Reorgs: n.reorgs, Deepest: n.deepest,
 		Reconciled: n.reconciled,
 	}, nil
 }
@@ -292,6 +294,9 @@ func (n *Network) compared(at time.Time) {
 func (n *Network) setTip(t chain.Tip) {
 	n.state.Lock()
 	defer n.state.Unlock()
+	if t.Head.Height != n.tip.Head.Height || t.Head.Hash != n.tip.Head.Hash {
+		n.tipSince = n.cfg.Now()
+	}
 	n.tip = t
 }
 

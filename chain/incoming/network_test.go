@@ -86,7 +86,7 @@ func TestStep_CatchesUpAfterDowntime(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, w.clock.Now(), st.TipRead)
 	require.Equal(t, w.truth(), w.summary(w.store))
-	require.Equal(t, incoming.Status{Network: eth, Head: 41, HeadTime: w.chain.Head().Time, Final: 0, Tip: 41, TipRead: st.TipRead}, st)
+	require.Equal(t, incoming.Status{Network: eth, Head: 41, HeadTime: w.chain.Head().Time, Final: 0, Tip: 41, TipSince: st.TipSince, TipRead: st.TipRead}, st)
 }
 
 func TestStep_StartsAtTheHead(t *testing.T) {
@@ -709,4 +709,24 @@ func TestT01_ClocksThatLie(t *testing.T) {
 	}
 	require.Equal(t, 1, calls)
 	require.Equal(t, read, w.cursor(w.store).TipRead)
+}
+
+// A node that stands still is known by how long ago this process first saw its head.
+func TestFR06_StatusSaysSinceWhenTheHeadIsTheSame(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, eth, 3)
+	since := func() time.Time {
+		w.step()
+		st, err := w.net.Status(background)
+		require.NoError(t, err)
+		return st.TipSince
+	}
+	w.mine(2)
+	began := since()
+	require.Equal(t, w.clock.Now(), began)
+	w.clock.Advance(time.Hour)
+	require.Equal(t, began, since())
+	w.mine(1)
+	moved := since()
+	require.Equal(t, w.clock.Now(), moved)
 }

@@ -68,6 +68,7 @@ func openCounter(t testing.TB, p post) *counter {
 	}
 	signer, err := keys.NewSigner(keys.SignerConfig{
 		Seed: seed, Chains: map[chain.Network]keys.Chain{p.network(): s.client}, Registry: keys.StoreRegistry{Store: s.store},
+		Mandates: cryptopay.MandateKeys(bytes.Repeat([]byte{7}, 32)),
 		KeyOf: func(ctx context.Context, n chain.Network, a chain.Address) (chain.KeyRef, bool, error) {
 			return s.app.KeyOf(ctx, n, a)
 		},

@@ -74,6 +74,7 @@ func openStallWith(t testing.TB, backend string, merging outgoing.Merging, own .
 	require.NoError(t, err)
 	signer, err := keys.NewSigner(keys.SignerConfig{
 		Seed: seed, Chains: map[chain.Network]keys.Chain{"ADA": s.client}, Registry: keys.StoreRegistry{Store: s.store},
+		Mandates: cryptopay.MandateKeys(bytes.Repeat([]byte{7}, 32)),
 		KeyOf: func(ctx context.Context, n chain.Network, a chain.Address) (chain.KeyRef, bool, error) {
 			return s.app.KeyOf(ctx, n, a)
 		},

@@ -59,6 +59,7 @@ func compose(t testing.TB, s setup) *cryptopay.App {
 	var signer chain.Signer
 	signer, err = keys.NewSigner(keys.SignerConfig{
 		Seed: seed, Chains: map[chain.Network]keys.Chain{s.client.Network(): s.client}, Registry: keys.StoreRegistry{Store: s.store},
+		Mandates: cryptopay.MandateKeys(bytes.Repeat([]byte{7}, 32)),
 		KeyOf: func(ctx context.Context, n chain.Network, a chain.Address) (chain.KeyRef, bool, error) {
 			return app.KeyOf(ctx, n, a)
 		},

@@ -86,6 +86,7 @@ func (m *market) compose() {
 	require.NoError(m.t, err)
 	signer, err := keys.NewSigner(keys.SignerConfig{
 		Seed: seed, Chains: map[chain.Network]keys.Chain{"SOL": m.client}, Registry: keys.StoreRegistry{Store: m.store},
+		Mandates: cryptopay.MandateKeys(bytes.Repeat([]byte{7}, 32)),
 		KeyOf: func(ctx context.Context, n chain.Network, a chain.Address) (chain.KeyRef, bool, error) {
 			return m.app.KeyOf(ctx, n, a)
 		},

@@ -12,9 +12,11 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/chain/tron"
 	"github.com/cryptopay-go/cryptopay/internal/nodes/trontest"
 	"github.com/cryptopay-go/cryptopay/payment"
+	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -223,6 +225,31 @@ func TestTronR05_DepositAndWithdrawalAreUnmined(t *testing.T) {
 	k.step()
 	k.mine(2)
 	k.node.Reorg(2)
+	k.paid(w)
+	k.sound()
+}
+
+// TestTronW08_ExpiredWithdrawalIsSentAnewAndPaidOnce: a transaction that no block took is sent anew
+// only when its time is over, by a signer that asks for the proof that it is.
+func TestTronW08_ExpiredWithdrawalIsSentAnewAndPaidOnce(t *testing.T) {
+	t.Parallel()
+	k := openKiosk(t)
+	p := k.order("100", "USDTTRC20")
+	k.pay(p.Address, "USDTTRC20", k.due(p))
+	k.until("completed", k.is(p, payment.Completed))
+	k.mine(60)
+	payouts := func() int {
+		rows, err := k.store.Find(t.Context(), storage.Query{
+			Table: outgoing.Attempts.Table, Partition: storage.Network("TRX"), Limit: 100,
+			Where: []storage.Cond{{Column: "purpose", Op: storage.Eq, Value: chain.ForWithdrawal}},
+		})
+		require.NoError(t, err)
+		return len(rows)
+	}
+	k.node.Set(func(f *trontest.Fault) { f.Swallow = true })
+	w := k.withdraw("40", "USDTTRC20", k.somebody("somebody"))
+	k.until("signed a second time", func() bool { return payouts() == 2 })
+	k.node.Set(func(f *trontest.Fault) { f.Swallow = false })
 	k.paid(w)
 	k.sound()
 }

@@ -24,8 +24,10 @@ type Config struct {
 	Store    storage.Store
 	Client   chain.Client
 	Registry *chain.Registry
-	Now      func() time.Time
-	Log      *slog.Logger // Defaults to discarding.
+	// Node says how far this process's node is. Defaults to none: a node that stands still is not noticed.
+	Node func(ctx context.Context) (incoming.Status, error)
+	Now  func() time.Time
+	Log  *slog.Logger // Defaults to discarding.
 
 	// Off leaves the chains unread: nothing is compared. Defaults to comparing.
 	Off bool
@@ -418,6 +420,13 @@ func (s *Service) wasRead(ctx context.Context, cur *incoming.Cursor, now time.Ti
 	if err == nil && tip.Head.Height < cur.Head {
 		err = chain.ErrBehind
 	}
+	since := now
+	if err == nil && s.cfg.Node != nil {
+		var st incoming.Status
+		if st, err = s.cfg.Node(ctx); err == nil && st.Tip == tip.Head.Height {
+			since = st.TipSince
+		}
+	}
 	for _, a := range list {
 		if a.bad == nil {
 			a.bad = err
@@ -426,7 +435,7 @@ func (s *Service) wasRead(ctx context.Context, cur *incoming.Cursor, now time.Ti
 			s.unread(ctx, a, a.bad, now)
 			continue
 		}
-		r := Reading{At: now, From: cur.Head, To: tip.Head.Height, Hash: tip.Head.Hash, Head: tip.Head.Time, Held: a.held}
+		r := Reading{At: now, From: cur.Head, To: tip.Head.Height, Hash: tip.Head.Hash, Head: since, Held: a.held}
 		a.look.Reading, a.row.Due = r, now
 		if !s.final(cur, &r) {
 			a.row.Due = now.Add(5 * time.Second)

@@ -68,11 +68,10 @@ func (a *account) sum(c *chain.Currency, gas bool, outputs bool) look {
 
 // holds is up to when a transaction must have ended for a reading to hold all of it.
 func (r *Reading) holds() time.Time {
-	until := r.At.Add(-settledFor)
-	if !r.Head.IsZero() && r.Head.Before(until) {
+	if !r.Head.IsZero() && r.Head.Before(r.At.Add(-apart)) {
 		return r.Head
 	}
-	return until
+	return r.At.Add(-settledFor)
 }
 
 // everything is more than any address holds.

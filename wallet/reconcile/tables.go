@@ -34,7 +34,7 @@ type Reading struct {
 	From  int64                      `json:"from,omitempty"`  // the height that was read before it
 	To    int64                      `json:"to,omitempty"`    // the head behind it
 	Hash  string                     `json:"hash,omitempty"`  // of the block at To
-	Head  time.Time                  `json:"head,omitzero"`   // when that was made: a node may have stood still since
+	Head  time.Time                  `json:"head,omitzero"`   // when the node had that block for the first time: it may have stood still since
 	Held  map[string]decimal.Decimal `json:"held,omitempty"`  // by each currency that was asked for
 	Again bool                       `json:"again,omitempty"` // something moved meanwhile
 }

@@ -192,8 +192,8 @@ var doorRemovals = []Bug{
 	},
 	{
 		ID: "FR06-node-that-stood-still", File: "wallet/reconcile/sums.go",
-		Old:  "	if !r.Head.IsZero() && r.Head.Before(until) {",
-		New:  "	if !r.Head.IsZero() && r.Head.After(until) {",
+		Old:  "	if !r.Head.IsZero() && r.Head.Before(r.At",
+		New:  "	if r.Head.IsZero() && r.Head.After(r.At",
 		What: "an old balance halts payouts", Package: "wallet/reconcile", Test: "TestI26_BalanceOfANodeThatStoodStill",
 	},
 	{
