@@ -1,6 +1,7 @@
 package cryptopay
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -49,6 +50,10 @@ func (a *App) ordersOf(ctx context.Context, p storage.Partition, keys []storage.
 	if err = unread.Take(err); err != nil {
 		return nil, err
 	}
+	strays, err := a.strayMembers(ctx, found)
+	if err != nil {
+		return nil, err
+	}
 	tenants := map[string]string{}
 	for _, row := range found {
 		tenants[row.ID] = outgoing.Intents.Value(row).Tenant
@@ -60,9 +65,69 @@ func (a *App) ordersOf(ctx context.Context, p storage.Partition, keys []storage.
 			out = append(out, Contradiction{"order", k.ID, "the payout side has lost it"})
 		case storage.Tenant(of) != p:
 			out = append(out, Contradiction{"order", k.ID, "it names another tenant"})
+		case strays[k.ID]:
+			out = append(out, Contradiction{"order", k.ID, "no process looks at it: which transaction pays it was edited"})
 		}
 	}
 	return out, unread.With(nil)
+}
+
+// strayMembers finds orders that nobody looks at. One that another order's transaction pays is
+// looked at with that other order, which the table of batches names.
+func (a *App) strayMembers(ctx context.Context, orders []storage.Row) (map[string]bool, error) {
+	still := map[string]storage.Row{} // not due, and not at an end
+	for _, row := range orders {
+		if v := outgoing.Intents.Value(row); row.Due.IsZero() && slices.Contains(openOrders, v.State) {
+			still[row.ID] = row
+		}
+	}
+	if len(still) == 0 {
+		return nil, nil
+	}
+	var unread storage.RowErrors // of what cannot be read nothing is said
+	read := func(t *storage.Table, id func(storage.Row) string) ([]storage.Row, error) {
+		var keys []storage.Key
+		for _, row := range still {
+			keys = append(keys, storage.Key{Partition: row.Partition, ID: id(row)})
+		}
+		byPlace := func(x, y storage.Key) int {
+			return cmp.Or(cmp.Compare(x.Partition, y.Partition), cmp.Compare(x.ID, y.ID))
+		}
+		slices.SortFunc(keys, byPlace)
+		keys = slices.CompactFunc(keys, func(x, y storage.Key) bool { return byPlace(x, y) == 0 })
+		rows, err := byKeys(ctx, a.cfg.Store, t, keys)
+		return rows, unread.Take(err)
+	}
+	own := func(row storage.Row) string { return row.ID }
+	members, err := read(outgoing.Batches.Table, own)
+	if err != nil {
+		return nil, err
+	}
+	leader := make(map[string]string, len(members))
+	for _, row := range members {
+		leader[row.ID] = outgoing.Batches.Value(row).Leader
+	}
+	leads, err := read(outgoing.Intents.Table, func(row storage.Row) string { return cmp.Or(leader[row.ID], row.ID) })
+	if err != nil {
+		return nil, err
+	}
+	looked := map[string]bool{}
+	for _, row := range leads {
+		looked[row.ID] = !row.Due.IsZero()
+	}
+	// Who was moved on meanwhile is another version by now.
+	now, err := read(outgoing.Intents.Table, own)
+	if err != nil {
+		return nil, err
+	}
+	strays := map[string]bool{}
+	for _, row := range now {
+		known := !unread.Has(row.ID) && !unread.Has(leader[row.ID])
+		if known && row.Version == still[row.ID].Version && !looked[leader[row.ID]] {
+			strays[row.ID] = true
+		}
+	}
+	return strays, nil
 }
 
 // lostHouseOrders is lostOrders of payments of the house's own.

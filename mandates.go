@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/mandate"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -209,6 +210,23 @@ func (a *App) sealedBack(ctx context.Context, order string, endings []string, t 
 		return err == nil, err
 	}
 	return a.Unsealed(ctx)
+}
+
+// toldOf are the transactions that withdrawals name.
+func (a *App) toldOf(ctx context.Context, orders []chain.Intent) (map[string]string, error) {
+	keys := make([]storage.Key, len(orders))
+	for i, o := range orders {
+		keys[i] = storage.Key{Partition: storage.Tenant(o.Tenant), ID: o.ID}
+	}
+	rows, err := byKeys(ctx, a.cfg.Store, withdrawal.Withdrawals.Table, keys)
+	var unread storage.RowErrors // such a withdrawal takes no outcome
+	txs := make(map[string]string, len(rows))
+	for _, row := range rows {
+		if w := withdrawal.Withdrawals.Value(row); w.Tx != "" {
+			txs[row.ID] = w.Tx
+		}
+	}
+	return txs, unread.Take(err)
 }
 
 // sayUnsealed logs that rows which nobody sealed are accepted.

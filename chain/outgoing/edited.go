@@ -184,10 +184,17 @@ func (n *Sender) refuted(ctx context.Context, ids []string, said map[string]*cla
 	if err != nil {
 		return err
 	}
+	told, err := n.told(ctx, ids, said)
+	if err != nil {
+		return err
+	}
 	for _, id := range ids {
 		var atts []*attempt
 		for _, of := range by[id] {
 			atts = append(atts, byIntent[of]...)
+		}
+		if t := told[id]; t != nil && !slices.ContainsFunc(atts, func(a *attempt) bool { return a.tx == t.tx }) {
+			atts = append(atts, t)
 		}
 		if why[id], err = n.mayPay(ctx, said[id], atts); err != nil {
 			n.Log.Warn("outcome_unproven", slog.String("intent", id), slog.String("cause", err.Error()))
@@ -195,6 +202,47 @@ func (n *Sender) refuted(ctx context.Context, ids []string, said map[string]*cla
 		}
 	}
 	return nil
+}
+
+// told are the transactions that owners were told of, by the orders that they pay. One of which no
+// row is left has no spends.
+func (n *Sender) told(ctx context.Context, ids []string, said map[string]*claimedIntent) (map[string]*attempt, error) {
+	if n.Told == nil {
+		return nil, nil
+	}
+	var orders []chain.Intent
+	for _, id := range ids {
+		if said[id].v.Purpose == chain.ForWithdrawal {
+			orders = append(orders, said[id].v.intent(id))
+		}
+	}
+	txs, err := n.Told(ctx, orders)
+	if err != nil || len(txs) == 0 {
+		return nil, err
+	}
+	rows, err := n.Store.Rows(ctx, Attempts.Table, storage.Keys(n.part, slices.Compact(slices.Sorted(maps.Values(txs)))...)...)
+	if err != nil {
+		return nil, err
+	}
+	known := make(map[string]*attempt, len(rows))
+	for _, r := range rows {
+		known[r.ID] = &attempt{tx: r.ID, v: Attempts.Value(r), version: r.Version}
+	}
+	out := make(map[string]*attempt, len(txs))
+	for _, o := range orders {
+		tx, there := txs[o.ID]
+		a := known[tx]
+		switch {
+		case !there:
+		case a == nil:
+			out[o.ID] = &attempt{tx: tx, v: AttemptRow{Purpose: o.Purpose, State: Dead}}
+		case a.v.Intent == o.ID, slices.ContainsFunc(a.v.Outputs, func(p chain.Output) bool {
+			return p.To == o.To && p.Currency == o.Currency && p.Amount == o.Amount
+		}):
+			out[o.ID] = a
+		}
+	}
+	return out, nil
 }
 
 // mayPay asks the node about all transactions of an order of which rows say that nothing pays it
@@ -215,6 +263,9 @@ func (n *Sender) mayPay(ctx context.Context, j *claimedIntent, atts []*attempt) 
 	at := slices.IndexFunc(atts, func(a *attempt) bool { return a.st.State == chain.Included && n.final(j, &a.st) })
 	for _, a := range atts {
 		excluded := at >= 0 && !shares([]*attempt{atts[at]}, a.v.Spends)
+		if len(a.v.Spends) == 0 && len(a.v.Raw) == 0 && a.st.State != chain.Pending {
+			continue // of which no row is left: a node that does not know it says nothing
+		}
 		if dead := a.st.State != chain.Pending && n.final(j, &a.st); !dead && !excluded && a.v.Purpose != chain.ForCancel {
 			return "", fmt.Errorf("outgoing: %s: transaction %s is %s", j.v.State, a.tx, a.st.State)
 		}

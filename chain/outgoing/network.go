@@ -79,6 +79,9 @@ type Config struct {
 	// Back reports whether one of the texts of Ending that an order has says of a transaction that it
 	// pays nobody, and gives what the order spends back to ourselves. Defaults to believing the store.
 	Back func(ctx context.Context, order string, endings []string, a mandate.Attempt) (bool, error)
+	// Told names the transactions that owners of orders were told of, by the orders' ids; none of
+	// which he was told nothing. Defaults to believing this package's own rows.
+	Told func(ctx context.Context, orders []chain.Intent) (txs map[string]string, err error)
 	// Guards are rows beside those of Halts that the Changes which reserve, replace, store
 	// and send again require unchanged. They are read before Halted is asked. Defaults to none.
 	Guards func(ctx context.Context, in chain.Intent) ([]storage.Guard, error)

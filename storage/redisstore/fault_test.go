@@ -346,6 +346,10 @@ func TestL06_UnsafeSettings(t *testing.T) {
 	blind := redis.NewClient(&redis.Options{Addr: client.Options().Addr, Username: "blind", Password: "x"})
 	t.Cleanup(func() { _ = blind.Close() })
 	require.ErrorContains(t, redisstore.New(blind, redisstore.Options{}).Open(t.Context()), "allow CONFIG GET")
+	require.Eventually(t, func() bool { // a child of the server writes the log that was turned on, and outlives it
+		info, err := client.Info(t.Context(), "persistence").Result()
+		return err == nil && strings.Contains(info, "aof_rewrite_in_progress:0") && strings.Contains(info, "aof_rewrite_scheduled:0")
+	}, time.Minute, 10*time.Millisecond)
 }
 
 // A server that comes back with other settings is found out before anything

@@ -173,6 +173,18 @@ var doorRemovals = []Bug{
 		What: "a payout that was paid is called failed, as its rows all say so", Package: ".", Test: "TestFS02_EditedRowsThatAgreeGiveNothingBack",
 	},
 	{
+		ID: "FS02-told-transaction-not-asked", File: "chain/outgoing/edited.go",
+		Old:  "		if t := told[id]; t != nil && !slices",
+		New:  "		if t := told[id]; t == nil && !slices",
+		What: "a payout is called failed, as the rows of its transaction are hidden", Package: ".", Test: "TestFS02_PayoutWhoseTransactionIsHiddenGivesNothingBack",
+	},
+	{
+		ID: "FS02-stray-member", File: "lost.go",
+		Old:  "		case strays[k.ID]:",
+		New:  "		case strays[k.ID] && !ok:",
+		What: "a payout that nobody looks at waits for ever, and nobody hears of it", Package: ".", Test: "TestFS02_PayoutThatNobodyLooksAtIsNamed",
+	},
+	{
 		ID: "FS02-cancel-of-another-transaction", File: "mandates.go",
 		Old:  "e.Store == *store && e.Order == order && e.Back == t {",
 		New:  "e.Store == *store && e.Order == order {",
