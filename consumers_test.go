@@ -446,7 +446,7 @@ func TestFE01_C01_ConsumersOfTwoProcesses(t *testing.T) {
 				}
 			}
 			return true
-		}, time.Minute, 50*time.Millisecond)
+		}, 5*time.Minute, 50*time.Millisecond)
 		stop()
 		all.Wait()
 		for _, tenant := range tenants {
