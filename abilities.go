@@ -49,7 +49,7 @@ const abilityRefills outgoing.Ability = "refill_proposals"
 // and what it costs.
 const abilityAccounts outgoing.Ability = "account_refills"
 
-// abilityBacks says that every process seals which transactions give back what an order spends.
+// abilityBacks says that every process seals which transactions give an order's nonce or coins back.
 const abilityBacks outgoing.Ability = "sealed_cancels"
 
 // abilityRows turns on what is not on yet.
@@ -87,8 +87,8 @@ func (a *App) fresh(ctx context.Context) (bool, error) {
 // one transaction pays together, children that pay for a transaction which nodes keep, and
 // merges of coins for a withdrawal that needs many, or while fees are low. Everywhere these are permanent addresses,
 // payments of the house's own, moves to cold addresses, proposals of refills from there (those of networks of accounts apart), refunds, and counters in place of counted rows, once the worker
-// "counters" has made them. Transactions that give back what a withdrawal's order spends are sealed as they stand, and from
-// then on one without a seal ends nothing. Call it once after an upgrade, when
+// "counters" has made them. Transactions that give the nonce or coins of a withdrawal back are sealed as their rows stand; from
+// then on one without a seal ends no withdrawal. Call it once after an upgrade, when
 // the last process of the version before was replaced. A store that this version made has
 // them on. It may be called again, by any process.
 func (a *App) Upgraded(ctx context.Context) error {

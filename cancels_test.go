@@ -15,8 +15,8 @@ import (
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
-// A payout is being called off: a transaction of it pays nobody. Whether that is so is sealed, but
-// for what a version before did, which is believed until all processes are of this one.
+// A payout is called off by a transaction that pays nobody. The App seals which one that is. Where
+// an earlier version has signed it, its row is believed until all processes are of this version.
 func TestFS02_FU02_WhatCallsAPayoutOffIsSealed(t *testing.T) {
 	t.Parallel()
 	const ability = "sealed_cancels"
@@ -72,7 +72,7 @@ func TestFS02_FU02_WhatCallsAPayoutOffIsSealed(t *testing.T) {
 	}
 }
 
-// setEndings edits what is sealed of the transactions of an order, and returns what was.
+// setEndings replaces the Endings of an order in the store, and returns those that it had.
 func (h *host) setEndings(n chain.Network, id string, texts []string) []string {
 	h.t.Helper()
 	p := storage.Network(string(n))

@@ -72,8 +72,8 @@ func (a *App) ordersOf(ctx context.Context, p storage.Partition, keys []storage.
 	return out, unread.With(nil)
 }
 
-// strayMembers finds orders that nobody looks at. One that another order's transaction pays is
-// looked at with that other order, which the table of batches names.
+// strayMembers finds open orders that no process looks at. An order that is not due is a member of a
+// batch: whoever looks at the order that leads the batch looks at it, too.
 func (a *App) strayMembers(ctx context.Context, orders []storage.Row) (map[string]bool, error) {
 	still := map[string]storage.Row{} // not due, and not at an end
 	for _, row := range orders {

@@ -194,8 +194,8 @@ func (a *App) ending(_ context.Context, e mandate.Ending) (string, error) {
 }
 
 // sealedBack reports whether a text of this store says of a transaction of an order that it pays
-// nobody. One of a version before such texts has none: it is taken until Upgraded was called, and
-// while Unsealed says so.
+// nobody. A version before sealed none: without a seal its row is believed until Upgraded was
+// called, and while Unsealed says so.
 func (a *App) sealedBack(ctx context.Context, order string, endings []string, t mandate.Attempt) (bool, error) {
 	store := a.identity.store.Load()
 	if store == nil {
@@ -212,7 +212,7 @@ func (a *App) sealedBack(ctx context.Context, order string, endings []string, t 
 	return a.Unsealed(ctx)
 }
 
-// toldOf are the transactions that withdrawals name.
+// toldOf returns, by withdrawal, the hash of the transaction that the withdrawal names.
 func (a *App) toldOf(ctx context.Context, orders []chain.Intent) (map[string]string, error) {
 	keys := make([]storage.Key, len(orders))
 	for i, o := range orders {

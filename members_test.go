@@ -12,8 +12,8 @@ import (
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
-// together makes three payouts of BTC that one transaction pays, and returns them and one of those
-// that another order leads.
+// together makes three payouts of BTC that one transaction pays. member is the id of one that does
+// not lead the batch.
 func (i *insider) together() (all []withdrawal.Withdrawal, member string) {
 	i.t.Helper()
 	for n := range 3 {
@@ -24,8 +24,8 @@ func (i *insider) together() (all []withdrawal.Withdrawal, member string) {
 	return all, member
 }
 
-// Several payouts are one transaction. The row that says so of one of them is deleted or edited: it
-// is paid, and would wait for ever. Who can put the row right hears of it.
+// One transaction pays several payouts, and somebody deletes or edits the row that says so of one of
+// them. That one is paid, and would wait for ever: the host hears of it.
 func TestFS02_PayoutThatNobodyLooksAtIsNamed(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]string{
@@ -63,8 +63,9 @@ func TestFS02_PayoutThatNobodyLooksAtIsNamed(t *testing.T) {
 	}
 }
 
-// Whoever deletes what says which transaction pays a payout, and calls the payout failed, has its
-// owner given nothing back: he was told of that transaction.
+// Somebody deletes the rows that say which transaction pays a payout, and has its other rows say that
+// it failed. The owner was told of that transaction: the node is asked about it, and nothing is given
+// back.
 func TestFS02_PayoutWhoseTransactionIsHiddenGivesNothingBack(t *testing.T) {
 	t.Parallel()
 	for _, currency := range []string{"BTC", "USDTERC20"} {

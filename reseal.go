@@ -223,8 +223,8 @@ func (a *App) resealEndings(ctx context.Context, p storage.Partition, id string,
 	return append(out, more...), "", err
 }
 
-// unsealedAttempts is what the rows of an order say of its transactions, where none of its Endings
-// says anything of them: which give back what it spends, and what became of those that ended.
+// unsealedAttempts makes Endings of what rows say of those transactions of an order that no Ending
+// names: back of each that gives the order's nonce or coins back, ended of all that have ended.
 func (a *App) unsealedAttempts(ctx context.Context, p storage.Partition, id string, v *outgoing.IntentRow) (back []mandate.Ending, ended mandate.Ending, err error) {
 	named, sealed := map[string]bool{}, map[mandate.Attempt]bool{}
 	for _, text := range v.Endings {
@@ -255,7 +255,7 @@ func (a *App) unsealedAttempts(ctx context.Context, p storage.Partition, id stri
 	return back, ended, err
 }
 
-// endings seals all.
+// endings seals each, and returns the texts.
 func (a *App) endings(ctx context.Context, all []mandate.Ending) (texts []string, err error) {
 	for _, e := range all {
 		text, err := a.ending(ctx, e)
@@ -267,8 +267,8 @@ func (a *App) endings(ctx context.Context, all []mandate.Ending) (texts []string
 	return texts, nil
 }
 
-// sealBacks seals which transactions of open orders give back what these spend, as rows say it: a
-// version before did not.
+// sealBacks seals, as the rows say it, which transactions give the nonce or coins of open orders
+// back. A version before did not.
 func (a *App) sealBacks(ctx context.Context) error {
 	for _, n := range a.networks {
 		p := storage.Network(string(n.name))

@@ -110,7 +110,7 @@ type Network struct {
 	open     func(ctx context.Context) []chain.Address
 	stuck    string
 	tip      chain.Tip
-	tipSince time.Time // when tip had another head for the first time
+	tipSince time.Time // when this process first saw the head of tip
 
 	reorgs, deepest int64
 	reconciled      time.Time

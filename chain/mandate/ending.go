@@ -28,8 +28,8 @@ type Ending struct {
 	Landed Attempt `json:"landed,omitzero"`
 	// Reverted: Landed would have paid the order, and its block undid it.
 	Reverted bool `json:"reverted,omitempty"`
-	// Back was signed and pays nobody: it gives what the order spends back to ourselves, once it
-	// has landed. "" = none.
+	// Back was signed and pays nobody: once it has landed, the order's nonce or coins are ours
+	// again. "" = none.
 	Back Attempt `json:"back,omitzero"`
 }
 

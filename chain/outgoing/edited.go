@@ -128,10 +128,11 @@ func (n *Sender) truthful(ctx context.Context, rows []storage.Row) (out []storag
 	return out, nil
 }
 
-// unproven is what untrue says of an outcome of which no node can say now that it is true.
+// unproven is what untrue says of an outcome while the node cannot tell whether it is true.
 const unproven = "unproven"
 
-// untrue says why outcomes are not what this package has stored, or do not hold, by their ids.
+// untrue says, by id, why an outcome is not to be told: this package has not stored it so, or the
+// node contradicts it.
 func (n *Sender) untrue(ctx context.Context, rows []storage.Row) (map[string]string, error) {
 	why := map[string]string{}
 	var ids []string
@@ -165,7 +166,9 @@ func (n *Sender) untrue(ctx context.Context, rows []storage.Row) (map[string]str
 	return why, n.refuted(ctx, slices.Sorted(maps.Keys(said)), said, why)
 }
 
-// refuted adds to why what transactions say of orders that nothing pays any more, as their rows say.
+// refuted asks the node about the transactions of orders whose rows say that nothing pays them any
+// more, and adds to why each order that one has paid, or may. Few payouts fail. Each is asked about
+// by itself, so that what a node cannot say of one holds up no other.
 func (n *Sender) refuted(ctx context.Context, ids []string, said map[string]*claimedIntent, why map[string]string) error {
 	batches, err := n.Store.Rows(ctx, Batches.Table, storage.Keys(n.part, ids...)...)
 	if err != nil {
@@ -204,8 +207,8 @@ func (n *Sender) refuted(ctx context.Context, ids []string, said map[string]*cla
 	return nil
 }
 
-// told are the transactions that owners were told of, by the orders that they pay. One of which no
-// row is left has no spends.
+// told returns, by order, the transaction that the order's owner was told of. Where the row of that
+// transaction is gone, the attempt has a hash alone.
 func (n *Sender) told(ctx context.Context, ids []string, said map[string]*claimedIntent) (map[string]*attempt, error) {
 	if n.Told == nil {
 		return nil, nil
@@ -245,8 +248,8 @@ func (n *Sender) told(ctx context.Context, ids []string, said map[string]*claime
 	return out, nil
 }
 
-// mayPay asks the node about all transactions of an order of which rows say that nothing pays it
-// any more, and says which has paid it, or may, "" = none. An error says that no node can tell.
+// mayPay asks the node about these transactions of an order, and says which has paid the order, or
+// may; "" = none. The error says that the node cannot tell now.
 func (n *Sender) mayPay(ctx context.Context, j *claimedIntent, atts []*attempt) (why string, err error) {
 	if len(atts) == 0 || j.v.Purpose != chain.ForWithdrawal {
 		return "", nil
@@ -264,7 +267,7 @@ func (n *Sender) mayPay(ctx context.Context, j *claimedIntent, atts []*attempt) 
 	for _, a := range atts {
 		excluded := at >= 0 && !shares([]*attempt{atts[at]}, a.v.Spends)
 		if len(a.v.Spends) == 0 && len(a.v.Raw) == 0 && a.st.State != chain.Pending {
-			continue // of which no row is left: a node that does not know it says nothing
+			continue // its row is gone, and the node does not know it: that shows nothing
 		}
 		if dead := a.st.State != chain.Pending && n.final(j, &a.st); !dead && !excluded && a.v.Purpose != chain.ForCancel {
 			return "", fmt.Errorf("outgoing: %s: transaction %s is %s", j.v.State, a.tx, a.st.State)

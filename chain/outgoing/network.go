@@ -76,11 +76,12 @@ type Config struct {
 	// pay it. It also seals which transactions give what an order spends back to ourselves.
 	// Defaults to none, for a signer that asks for none.
 	Ending func(ctx context.Context, e mandate.Ending) (text string, err error)
-	// Back reports whether one of the texts of Ending that an order has says of a transaction that it
-	// pays nobody, and gives what the order spends back to ourselves. Defaults to believing the store.
+	// Back reports whether one of an order's texts of Ending says that a transaction pays nobody: it
+	// gives the order's nonce or coins back to ourselves. Defaults to believing the store.
 	Back func(ctx context.Context, order string, endings []string, a mandate.Attempt) (bool, error)
-	// Told names the transactions that owners of orders were told of, by the orders' ids; none of
-	// which he was told nothing. Defaults to believing this package's own rows.
+	// Told returns, by order id, the hash of the transaction that the order's owner was last told
+	// of. An order whose owner was told of none is left out. Defaults to believing this package's
+	// own rows.
 	Told func(ctx context.Context, orders []chain.Intent) (txs map[string]string, err error)
 	// Guards are rows beside those of Halts that the Changes which reserve, replace, store
 	// and send again require unchanged. They are read before Halted is asked. Defaults to none.

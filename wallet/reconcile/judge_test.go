@@ -67,7 +67,7 @@ func TestI26_BalanceOfANodeThatStoodStill(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 	paid := outflow{currency: "TRX", amount: d("17"), fee: d("1"), ended: true, updated: start.Add(8 * time.Hour)}
 	for name, c := range map[string]struct {
-		head time.Duration // when the block was made at which the balance was read, 12 h after start
+		head time.Duration // when the node first had its head, after start; the balance was read 12 h after it
 		held string
 		kind Kind
 	}{
