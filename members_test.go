@@ -64,8 +64,8 @@ func TestFS02_PayoutThatNobodyLooksAtIsNamed(t *testing.T) {
 }
 
 // Somebody deletes the rows that say which transaction pays a payout, and has its other rows say that
-// it failed. The owner was told of that transaction: the node is asked about it, and nothing is given
-// back.
+// it failed. The owner was told of that transaction: it may land, or its row is gone, and nothing
+// is given back.
 func TestFS02_PayoutWhoseTransactionIsHiddenGivesNothingBack(t *testing.T) {
 	t.Parallel()
 	for _, currency := range []string{"BTC", "USDTERC20"} {

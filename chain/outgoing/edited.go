@@ -187,11 +187,14 @@ func (n *Sender) refuted(ctx context.Context, ids []string, said map[string]*cla
 	if err != nil {
 		return err
 	}
-	told, err := n.told(ctx, ids, said)
+	told, err := n.told(ctx, ids, said, why)
 	if err != nil {
 		return err
 	}
 	for _, id := range ids {
+		if why[id] != "" {
+			continue
+		}
 		var atts []*attempt
 		for _, of := range by[id] {
 			atts = append(atts, byIntent[of]...)
@@ -207,9 +210,9 @@ func (n *Sender) refuted(ctx context.Context, ids []string, said map[string]*cla
 	return nil
 }
 
-// told returns, by order, the transaction that the order's owner was told of. Where the row of that
-// transaction is gone, the attempt has a hash alone.
-func (n *Sender) told(ctx context.Context, ids []string, said map[string]*claimedIntent) (map[string]*attempt, error) {
+// told returns, by order, the transaction that the order's owner was told of. It adds to why each
+// order of which the row of that transaction is gone: without its bytes most nodes say nothing of it.
+func (n *Sender) told(ctx context.Context, ids []string, said map[string]*claimedIntent, why map[string]string) (map[string]*attempt, error) {
 	if n.Told == nil {
 		return nil, nil
 	}
@@ -238,7 +241,7 @@ func (n *Sender) told(ctx context.Context, ids []string, said map[string]*claime
 		switch {
 		case !there:
 		case a == nil:
-			out[o.ID] = &attempt{tx: tx, v: AttemptRow{Purpose: o.Purpose, State: Dead}}
+			why[o.ID] = "it is " + string(said[o.ID].v.State) + ", and its owner was told of transaction " + tx + ", of which no row is left"
 		case a.v.Intent == o.ID, slices.ContainsFunc(a.v.Outputs, func(p chain.Output) bool {
 			return p.To == o.To && p.Currency == o.Currency && p.Amount == o.Amount
 		}):
@@ -266,9 +269,6 @@ func (n *Sender) mayPay(ctx context.Context, j *claimedIntent, atts []*attempt) 
 	at := slices.IndexFunc(atts, func(a *attempt) bool { return a.st.State == chain.Included && n.final(j, &a.st) })
 	for _, a := range atts {
 		excluded := at >= 0 && !shares([]*attempt{atts[at]}, a.v.Spends)
-		if len(a.v.Spends) == 0 && len(a.v.Raw) == 0 && a.st.State != chain.Pending {
-			continue // its row is gone, and the node does not know it: that shows nothing
-		}
 		if dead := a.st.State != chain.Pending && n.final(j, &a.st); !dead && !excluded && a.v.Purpose != chain.ForCancel {
 			return "", fmt.Errorf("outgoing: %s: transaction %s is %s", j.v.State, a.tx, a.st.State)
 		}
