@@ -65,6 +65,9 @@ func (a *App) editedOrders(ctx context.Context, p storage.Partition) (out []Cont
 				}
 				out = append(out, uncalled...)
 			}
+			if v.State == outgoing.Signed && v.Reason == outgoing.ReasonAltered && !v.Cancelling {
+				out = append(out, Contradiction{"order", row.ID, "a transaction that no row is of took what its transactions spend: it may have paid it"})
+			}
 			if v.Purpose != chain.ForWithdrawal && v.Mandate == "" {
 				return nil
 			}

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -210,6 +211,18 @@ func (a *App) sealedBack(ctx context.Context, order string, endings []string, t 
 		return err == nil, err
 	}
 	return a.Unsealed(ctx)
+}
+
+// sealedOff reports whether a text of this store says that an operator has called an order off.
+func (a *App) sealedOff(_ context.Context, order string, endings []string) (bool, error) {
+	store := a.identity.store.Load()
+	if store == nil {
+		return false, errNotOpen
+	}
+	return slices.ContainsFunc(endings, func(text string) bool {
+		e, err := a.mandateKeys.CheckEnding(text)
+		return err == nil && e.Store == *store && e.Order == order && e.Off
+	}), nil
 }
 
 // toldOf returns, by withdrawal, the hash of the transaction that the withdrawal names.

@@ -82,6 +82,7 @@ func TestFS02_EditedRowsThatAgreeGiveNothingBack(t *testing.T) {
 	for name, edits := range map[string][]string{
 		"failed":            failed,
 		"failed and landed": {"UPDATE cryptopay_attempts SET fate = 'landed' WHERE intent = ?", failed[1], failed[2]},
+		"taken back":        {"UPDATE cryptopay_attempts SET purpose = 'cancel', fate = 'landed' WHERE intent = ?", failed[1], failed[2]},
 		"given back":        {back, "UPDATE cryptopay_intents SET filling = 1 WHERE id = ?"},
 		"cancelled": {
 			failed[0], "UPDATE cryptopay_intents SET state = 'cancelled', due = 0 WHERE id = ?", "UPDATE cryptopay_outcomes SET state = 'cancelled', due = 1 WHERE id = ?",

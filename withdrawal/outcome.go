@@ -210,12 +210,15 @@ func (m *move) executed(o Outcome) error {
 // says so.
 func (m *move) slow(o Outcome) {
 	why := ""
-	if slices.Contains([]string{WaitingOccupied, WaitingStuck, WaitingHalted, WaitingReorged, WaitingGasShort, WaitingFeeTooHigh}, o.Reason) {
+	if slices.Contains([]string{WaitingOccupied, WaitingStuck, WaitingHalted, WaitingReorged, WaitingGasShort, WaitingFeeTooHigh, WaitingAltered}, o.Reason) {
 		why = o.Reason
 	}
 	if m.newer(o) && why != m.w.Waiting && m.w.Waiting != WaitingDeliveredLess {
 		m.reason(why)
 		m.touch()
+		if why == WaitingAltered {
+			m.notice(NoticeAltered, "a transaction that no row is of took what its transaction "+o.Tx+" spends, and may have paid it: cancel it once you know that it was not paid")
+		}
 	}
 }
 

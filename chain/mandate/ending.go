@@ -31,6 +31,8 @@ type Ending struct {
 	// Back was signed and pays nobody: once it has landed, the order's nonce or coins are ours
 	// again. "" = none.
 	Back Attempt `json:"back,omitzero"`
+	// Off: an operator has said that the order is to pay nobody.
+	Off bool `json:"off,omitempty"`
 }
 
 // Attempt names a transaction that was signed.

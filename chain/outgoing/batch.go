@@ -171,7 +171,7 @@ func (n *Sender) updateMembers(ctx context.Context, j *claimedIntent, s *transit
 		} else {
 			v.State, v.Reason, v.Tx, v.ExecutedReported = j.v.State, j.v.Reason, j.v.Tx, j.v.ExecutedReported
 		}
-		sealed := s.ended != nil && (r.leaves || s.op == onOrphaned)
+		sealed := s.ended != nil && (r.leaves || s.op == onOrphaned || s.ended.Off)
 		if sealed {
 			if err := n.seal(ctx, r.id, &v, s.ended); err != nil {
 				return err

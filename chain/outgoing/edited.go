@@ -242,9 +242,7 @@ func (n *Sender) told(ctx context.Context, ids []string, said map[string]*claime
 		case !there:
 		case a == nil:
 			why[o.ID] = "it is " + string(said[o.ID].v.State) + ", and its owner was told of transaction " + tx + ", of which no row is left"
-		case a.v.Intent == o.ID, slices.ContainsFunc(a.v.Outputs, func(p chain.Output) bool {
-			return p.To == o.To && p.Currency == o.Currency && p.Amount == o.Amount
-		}):
+		case a.v.Intent == o.ID, a.v.pays(said[o.ID]):
 			out[o.ID] = a
 		}
 	}
@@ -265,6 +263,12 @@ func (n *Sender) mayPay(ctx context.Context, j *claimedIntent, atts []*attempt) 
 	}
 	if tx := landed(atts); tx != "" {
 		return "it is " + string(j.v.State) + ", and its transaction " + tx + " has paid it", nil
+	}
+	if tx, err := n.unsaid(ctx, j, atts); tx != "" || err != nil {
+		return "it is " + string(j.v.State) + ", and nobody has sealed that its transaction " + tx + " pays nobody", err
+	}
+	if why, err := n.elsewhere(ctx, j, atts); why != "" || err != nil {
+		return why, err
 	}
 	at := slices.IndexFunc(atts, func(a *attempt) bool { return a.st.State == chain.Included && n.final(j, &a.st) })
 	for _, a := range atts {

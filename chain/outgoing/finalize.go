@@ -63,6 +63,9 @@ func (n *Sender) finalize(ctx context.Context, j *claimedIntent, atts []*attempt
 
 // markDead ends the attempts of an intent that can provably never land any more.
 func (n *Sender) markDead(ctx context.Context, j *claimedIntent, p *attemptSummary) error {
+	if waits, err := n.takenElsewhere(ctx, j, p); waits || err != nil {
+		return err
+	}
 	s := transition{op: onDie}
 	if err := n.closeAttempts(ctx, j, p.open, nil, &s); err != nil {
 		return err
@@ -82,6 +85,7 @@ func (n *Sender) markDead(ctx context.Context, j *claimedIntent, p *attemptSumma
 		n.requeue(j, &s)
 	default:
 		j.v.State, j.v.Reason, s.alone = Failed, "", off && !p.foreign
+		s.ended.Off = p.foreign && j.v.Purpose == chain.ForWithdrawal
 	}
 	s.levels = j.cost(0)
 	n.Log.Error("attempts_dead", slog.String("intent", j.id), slog.String("tx", j.v.Tx), slog.Bool("foreign", p.foreign), slog.String("state", string(j.v.State)))

@@ -50,6 +50,8 @@ func (j *claimedIntent) shown() Help {
 func (n *Sender) SpeedUp(ctx context.Context, id string, maxCost ledger.Amount, by *Recorded) (before, after Help, err error) {
 	return n.intervene(ctx, id, by, func(j *claimedIntent) error {
 		switch {
+		case j.v.ended():
+			return noHelp(id, "it is "+string(j.v.State))
 		case j.v.State == Executed:
 			return noHelp(id, "it is in a block")
 		case j.v.Cancelling && !helps(id):
@@ -86,18 +88,24 @@ func (n *Sender) SpeedUp(ctx context.Context, id string, maxCost ledger.Amount, 
 // is cancelled at once; of one that was signed a transaction to ourselves takes the nonce
 // or the coins, at a higher fee. Which of the two lands is the network's decision: the
 // intent fails with ReasonCancelled or settles. Those that were paid in the same transaction
-// start again. Without by nothing is written. The error wraps ErrHelp where the owner was
+// start again. Where a transaction of which no row is took what the intent's spend, the call
+// says that it has paid none of them: they all fail. So does one that has failed by that, of which
+// the owner was not told yet. Without by nothing is written. The error wraps ErrHelp where the owner was
 // told that it is executed, as it is then sent until it lands, where another one's
 // transaction pays it, and where the network replaces no transaction.
 func (n *Sender) CancelTransaction(ctx context.Context, id string, by *Recorded) (before, after Help, err error) {
 	return n.intervene(ctx, id, by, func(j *claimedIntent) error {
 		switch {
+		case j.v.ended():
+			return n.callOffEnded(ctx, j)
 		case helps(id):
 			return noHelp(id, "it helps another, and ends with that one")
 		case j.v.ExecutedReported:
 			return noHelp(id, "its owner was told that it is executed: it is sent until it lands")
 		case j.v.State == Executed:
 			return noHelp(id, "it is in a block")
+		case j.v.Reason == ReasonAltered && j.v.State == Signed:
+			return n.callOff(ctx, j)
 		case j.v.Cancelling && !j.v.aside():
 			off, err := n.cancelled(ctx, id)
 			if err == nil && off {
@@ -132,10 +140,8 @@ func (n *Sender) intervene(ctx context.Context, id string, by *Recorded, edit fu
 		switch {
 		case err != nil:
 			return storage.Change{}, err
-		case isMember:
+		case isMember && !v.ended():
 			return storage.Change{}, noHelp(id, "the transaction of intent "+batch.Leader+" pays it: help that one")
-		case v.ended():
-			return storage.Change{}, noHelp(id, "it is "+string(v.State))
 		}
 		j := &claimedIntent{id: id, v: v}
 		before = j.shown()
@@ -147,6 +153,9 @@ func (n *Sender) intervene(ctx context.Context, id string, by *Recorded, edit fu
 		}
 		j.v.Updated = n.Now()
 		due := n.Now()
+		if v.ended() {
+			due = row.Due
+		}
 		c := storage.Change{ID: changeID("help/"+by.ID, id, row.Version), Partition: n.part}
 		if more := j.v.MaxCost - v.MaxCost; more > 0 && j.merge() && !j.early() {
 			c.Level = boundsOf(ParseID(id).For, more, math.MaxInt64) // the operator's word goes before what the payout allows

@@ -40,8 +40,11 @@ const (
 	ReasonNode       Reason = "node"          // the node does not answer
 	ReasonSigner     Reason = "signer"        // the signer refuses or does not answer
 	ReasonFeeTooHigh Reason = "fee_above_cap" // the network's price is above MaxCost
-	ReasonAltered    Reason = "altered"       // no withdrawal says what this order says: somebody edited one of them
-	ReasonRefused    Reason = "refused"       // by a signer or a node, for good: its nonce or inputs went back to ourselves
+	// ReasonAltered: no withdrawal says what this order says, as somebody edited one of them. Or a
+	// transaction took what a withdrawal's spend of which no row is: a person says whether it has
+	// paid the withdrawal.
+	ReasonAltered Reason = "altered"
+	ReasonRefused Reason = "refused" // by a signer or a node, for good: its nonce or inputs went back to ourselves
 	// ReasonCancelled is that of an intent that was signed when an operator cancelled it: its
 	// nonce or inputs went back to ourselves.
 	ReasonCancelled Reason = "cancelled"

@@ -79,6 +79,9 @@ type Config struct {
 	// Back reports whether one of an order's texts of Ending says that a transaction pays nobody: it
 	// gives the order's nonce or coins back to ourselves. Defaults to believing the store.
 	Back func(ctx context.Context, order string, endings []string, a mandate.Attempt) (bool, error)
+	// Off reports whether one of an order's texts of Ending says that an operator has called the
+	// order off. Defaults to believing the store.
+	Off func(ctx context.Context, order string, endings []string) (bool, error)
 	// Told returns, by order id, the hash of the transaction that the order's owner was last told
 	// of. An order whose owner was told of none is left out. Defaults to believing this package's
 	// own rows.

@@ -207,7 +207,7 @@ type attemptSummary struct {
 	mined   *attempt   // in a block, nil = none is
 	final   bool       // mined for good
 	dead    bool       // there are attempts, and none of them can ever land
-	foreign bool       // … because a transaction that is not ours took what they spend
+	foreign bool       // … because a transaction that is none of them took what they spend
 	blocked bool       // something in a block stands in their way, or may
 }
 
@@ -376,7 +376,7 @@ func (n *Sender) rebroadcastOrReplace(ctx context.Context, j *claimedIntent, p *
 	}
 	planned := len(j.v.Plan) > 0
 	replaced := n.Signer != nil && !j.booked() && (planned || !n.Now().Before(j.v.BumpAt) && j.v.Reason != ReasonOccupied)
-	told := j.v.Reason == ReasonHalted && !j.v.aside()
+	told := (j.v.Reason == ReasonHalted || j.v.Reason == ReasonAltered) && !j.v.aside()
 	if !replaced && n.quiet(newest) && !told {
 		return nil
 	}

@@ -179,6 +179,24 @@ var doorRemovals = []Bug{
 		What: "a payout is called failed, as the rows of its transaction are hidden", Package: ".", Test: "TestFS02_PayoutWhoseTransactionIsHiddenGivesNothingBack",
 	},
 	{
+		ID: "FS02-taken-by-an-unknown-transaction", File: "chain/outgoing/elsewhere.go",
+		Old:  "	if !p.foreign || j.v.Purpose != chain.ForWithdrawal || j.v.again() {",
+		New:  "	if p.foreign || j.v.Purpose != chain.ForWithdrawal || j.v.again() {",
+		What: "a payout that a transaction without a row has paid gives its owner the money back", Package: ".", Test: "TestFS02_PayoutThatAnUnknownTransactionMayHavePaidGivesNothingBack",
+	},
+	{
+		ID: "FS02-taken-and-called-failed", File: "chain/outgoing/elsewhere.go",
+		Old:  "		if !taken || slices",
+		New:  "		if taken || slices",
+		What: "the same, where the other rows agree", Package: ".", Test: "TestFS02_PayoutThatAnUnknownTransactionMayHavePaidGivesNothingBack",
+	},
+	{
+		ID: "FS02-taken-back-without-seal", File: "chain/outgoing/elsewhere.go",
+		Old:  "		if ok, err := n.Back(ctx, a.v.Intent, v.Endings, a.v.Named(a.tx)); !ok || err != nil {",
+		New:  "		if ok, err := n.Back(ctx, a.v.Intent, v.Endings, a.v.Named(a.tx)); !ok && err != nil {",
+		What: "a payout is called failed, as the row of what pays it says that it pays nobody", Package: ".", Test: "TestFS02_EditedRowsThatAgreeGiveNothingBack",
+	},
+	{
 		ID: "FS02-stray-member", File: "lost.go",
 		Old:  "		case strays[k.ID]:",
 		New:  "		case strays[k.ID] && !ok:",
