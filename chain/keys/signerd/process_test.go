@@ -21,7 +21,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"strings"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -242,7 +242,8 @@ func (b *lockedBuffer) String() string {
 
 func newSigner(t testing.TB, limits keys.Limits, networks ...chain.Network) *signer {
 	t.Helper()
-	s := &signer{t: t, order: order{Dir: t.TempDir(), Addr: "127.0.0.1:0", Networks: networks, Limits: limits}, ca: newAuthority(t, "ca")}
+	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(testenv.FreePort(t))) // at each start: who asks for any port does not get it meanwhile
+	s := &signer{t: t, order: order{Dir: t.TempDir(), Addr: addr, Networks: networks, Limits: limits}, ca: newAuthority(t, "ca")}
 	s.ca.write(t, s.order.Dir)
 	s.ca.issue(t, s.order.Dir, "signer", template{server: true})
 	s.ca.issue(t, s.order.Dir, "app", template{})
@@ -271,9 +272,6 @@ func (s *signer) run() bool {
 	require.NoError(s.t, cmd.Start())
 	lines := bufio.NewScanner(out)
 	ok := lines.Scan()
-	if addr, served := strings.CutPrefix(lines.Text(), "at "); served {
-		s.order.Addr = addr // and at each start
-	}
 	done := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(done) }()
 	s.mu.Lock()
