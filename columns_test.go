@@ -179,6 +179,12 @@ func (i *insider) change(table *storage.Table, id, column string) (undo func(), 
 			now = string(i.thief)
 		}
 	}
+	if c.Kind == storage.JSON {
+		was, now = fmt.Sprintf("%s", was), "null"
+		if was == "null" {
+			now = "[]"
+		}
+	}
 	set := `UPDATE ` + name + ` SET "` + column + `" = ? WHERE id = ?`
 	if !i.edit(set, now, id) {
 		return nil, false
@@ -211,9 +217,6 @@ func TestFS02_EveryColumnOfAnOrderIsEdited(t *testing.T) {
 		}{{withdrawal.Withdrawals.Table, false}, {storage.Activities.Table, false}, {outgoing.Intents.Table, true}} {
 			of := classes[at.table.Name]
 			for _, column := range strings.Fields(of.authority + " " + of.witness + " " + of.bookkeeping) {
-				if c, _ := at.table.Column(column); c.Kind == storage.JSON {
-					continue
-				}
 				n++
 				name := at.table.Name + "." + column
 				to := world.Customer(fmt.Sprint("supplier ", n))
@@ -330,10 +333,23 @@ func (i *insider) everything() {
 	i.work(2)
 }
 
+// unnamed are the tables of which Verify does not name every row that is deleted, or copied under
+// another id. docs/storage.md says under "Deleted rows" what becomes of each. A copy is never read.
+var unnamed = map[string][]string{
+	"deleted": {
+		"addresses", // the last one
+		"policies",  // the first version, where a later one is in force
+		"policy_destinations", "permanent_addresses", "webhook_settings", "listings", "fingerprints",
+		"sweeps", // one that is done
+	},
+	"copied": {"audit_heads", "seal_heights", "sweeps", "webhook_settings", "listings", "fingerprints"},
+}
+
 // The authority of all other tables is edited: of addresses, payments, forwardings, secrets,
 // seals, listings and fingerprints, those of orders and of credentials having tests of their
-// own. Nobody but a recipient gets anything, and Verify finds it, or the next Open does. On
-// Postgres one row of each table is edited, and a payout is ordered once for each table.
+// own. Nobody but a recipient gets anything, and Verify finds it, or the next Open does. Then each
+// row is deleted, and copied. On Postgres it is one row of each table, and of the edits a payout is
+// ordered once for each table.
 func TestFS02_EveryOtherAuthorityIsEdited(t *testing.T) {
 	insiders(t, func(t *testing.T, i *insider) {
 		world, ctx := i.chains["ETH"], t.Context()
@@ -369,9 +385,6 @@ func TestFS02_EveryOtherAuthorityIsEdited(t *testing.T) {
 				ids = ids[:1]
 			}
 			for at, column := range authority {
-				if c, _ := table.Column(column); c.Kind == storage.JSON {
-					continue
-				}
 				for _, id := range ids {
 					name := fmt.Sprintf("%s.%s of %s", table.Name, column, id)
 					to := world.Customer(name)
@@ -403,14 +416,56 @@ func TestFS02_EveryOtherAuthorityIsEdited(t *testing.T) {
 		require.Empty(t, r.Contradictions)
 		require.True(t, r.Sound(), "%+v", r)
 
-		to := world.Customer("at last")
-		for name := range n {
-			i.edit("DELETE FROM cryptopay_" + name + " WHERE id = (SELECT min(id) FROM cryptopay_" + name + ")")
+		var silent []string
+		sound := func() bool {
+			all, err := i.app.Verify(ctx)
+			require.NoError(t, err)
+			return !slices.ContainsFunc(all, func(r cryptopay.Report) bool { return !r.Sound() })
 		}
-		w := i.withdraw("USDTERC20", "5", to)
-		i.work(60)
-		got := world.Balance(to, "USDTERC20")
-		require.True(t, got.IsZero() || got.Equal(usdt.Decimal(w.Amount)), "%s", got)
-		require.Zero(t, world.Balance(i.thief, "USDTERC20").Sign())
+		try := func(what, table, id string, do func() bool, undo func()) {
+			t.Helper()
+			if !do() {
+				return
+			}
+			to := world.Customer(what + table + id)
+			w := i.withdraw("USDTERC20", "5", to)
+			i.work(4)
+			got := world.Balance(to, "USDTERC20")
+			require.True(t, got.IsZero() || got.Equal(usdt.Decimal(w.Amount)), "%s", got)
+			require.Zero(t, world.Balance(i.thief, "USDTERC20").Sign())
+			if sound() {
+				silent = append(silent, what+" "+table+" "+id)
+			}
+			undo()
+		}
+		for _, table := range slices.Concat(cryptopay.Tables(), keys.Tables()) {
+			if n[table.Name] == 0 {
+				continue
+			}
+			name, columns := table.Name, []string{"part", "version", "change_id", "due", "lease", "claims"}
+			for _, c := range table.Columns {
+				columns = append(columns, `"`+c.Name+`"`)
+			}
+			list := strings.Join(columns, ", ")
+			var ids []string
+			require.NoError(t, i.db.Select(&ids, "SELECT id FROM cryptopay_"+name+" ORDER BY id"))
+			if i.slow {
+				ids = ids[:1]
+			}
+			for _, id := range ids {
+				var back func()
+				gone := func() { _, _ = i.db.Exec("DELETE FROM cryptopay_" + name + " WHERE id = '" + id + "'") }
+				try("deleted", name, id, func() bool { back = i.deletes(name, "id = '"+id+"'"); return true }, func() { gone(); back() })
+				copied := id + "-copy"
+				try("copied", name, id, func() bool {
+					_, err := i.db.Exec(i.db.Rebind("INSERT INTO cryptopay_"+name+" (id, "+list+") SELECT ?, "+list+" FROM cryptopay_"+name+" WHERE id = ?"), copied, id)
+					return err == nil
+				}, func() { _, _ = i.db.Exec("DELETE FROM cryptopay_" + name + " WHERE id = '" + copied + "'") })
+			}
+		}
+		for _, s := range silent {
+			what := strings.Fields(s)
+			require.Contains(t, unnamed[what[0]], what[1], s)
+		}
 	})
 }
