@@ -3,6 +3,7 @@ package cryptopay
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -65,9 +66,6 @@ func (a *App) editedOrders(ctx context.Context, p storage.Partition) (out []Cont
 				}
 				out = append(out, uncalled...)
 			}
-			if v.State == outgoing.Signed && v.Reason == outgoing.ReasonAltered && !v.Cancelling {
-				out = append(out, Contradiction{"order", row.ID, "a transaction that no row is of took what its transactions spend: it may have paid it"})
-			}
 			if v.Purpose != chain.ForWithdrawal && v.Mandate == "" {
 				return nil
 			}
@@ -103,6 +101,66 @@ func (a *App) uncalled(ctx context.Context, order *storage.Row, v *outgoing.Inte
 		return err
 	})
 	return out, err
+}
+
+const ofNonce = "nonce"
+
+// editedNonces finds rows of nonces of our addresses on a network that stop what is sent from there:
+// whose next one an order has already, or which an order holds that draws none.
+func (a *App) editedNonces(ctx context.Context, n chain.Network) (out []Contradiction, err error) {
+	part := storage.Network(string(n))
+	err = storage.Pages(ctx, a.cfg.Store, storage.Query{Table: outgoing.Nonces.Table, Partition: part, Limit: page}, func(rows []storage.Row) error {
+		for _, row := range rows {
+			why, err := a.editedNonce(ctx, part, row)
+			if err != nil {
+				return err
+			}
+			if why == "" {
+				continue
+			}
+			// What moved on meanwhile is another version by now.
+			_, now, _, err := outgoing.Nonces.One(ctx, a.cfg.Store, part, row.ID)
+			if err != nil {
+				return err
+			}
+			if now.Version == row.Version {
+				out = append(out, Contradiction{ofNonce, string(n) + "/" + row.ID, why})
+			}
+		}
+		return nil
+	})
+	return out, err
+}
+
+func (a *App) editedNonce(ctx context.Context, part storage.Partition, row storage.Row) (why string, err error) {
+	v := outgoing.Nonces.Value(row)
+	last, err := a.cfg.Store.Find(ctx, storage.Query{
+		Table: outgoing.Intents.Table, Partition: part, Limit: 1, Order: []storage.Order{{Column: "nonce", Desc: true}}, Where: []storage.Cond{
+			{Column: "from_address", Op: storage.Eq, Value: row.ID}, {Column: "nonce", Op: storage.Ge, Value: v.Next},
+		},
+	})
+	if err != nil {
+		return "", err
+	}
+	if len(last) > 0 {
+		o := outgoing.Intents.Value(last[0])
+		if o.Nonce > v.Next || last[0].ID != v.Holder { // else it is about to be signed
+			return fmt.Sprintf("its next nonce is %d, and order %s has %d", v.Next, last[0].ID, o.Nonce), nil
+		}
+	}
+	if v.Holder == "" {
+		return "", nil
+	}
+	o, _, known, err := outgoing.Intents.One(ctx, a.cfg.Store, part, v.Holder)
+	switch {
+	case err != nil:
+		return "", err
+	case !known:
+		return "order " + v.Holder + " holds its next nonce, and is not there", nil
+	case string(o.From) != row.ID || len(o.Plan) == 0:
+		return "order " + v.Holder + " holds its next nonce, and draws none of it", nil
+	}
+	return "", nil
 }
 
 // tenantOf is the tenant whose partition it is.

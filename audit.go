@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -95,8 +96,8 @@ func (a *App) brokenAudit(ctx context.Context, p storage.Partition) ([]Contradic
 	return out, err
 }
 
-// verifyHouse is the report about what is of no tenant: those audit logs, and the directories of
-// addresses.
+// verifyHouse is the report about what is of no tenant: those audit logs, the directories of
+// addresses, and the nonces of our own.
 func (a *App) verifyHouse(ctx context.Context) (r Report, err error) {
 	parts, err := a.houseParts(ctx)
 	if err != nil {
@@ -110,10 +111,12 @@ func (a *App) verifyHouse(ctx context.Context) (r Report, err error) {
 		}
 	}
 	for _, n := range a.networks {
-		holes, err := a.directory(ctx, n.name)
-		r.Contradictions = append(r.Contradictions, holes...)
-		if err = r.Unreadable.Take(err); err != nil {
-			return r, err
+		for _, look := range []func(context.Context, chain.Network) ([]Contradiction, error){a.directory, a.editedNonces} {
+			found, err := look(ctx, n.name)
+			r.Contradictions = append(r.Contradictions, found...)
+			if err = r.Unreadable.Take(err); err != nil {
+				return r, err
+			}
 		}
 	}
 	return r, nil

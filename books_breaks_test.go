@@ -8,7 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay"
+	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/cryptopaytest"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
@@ -129,4 +131,50 @@ func TestI26_WhatAnOperatorHasNotSeenIsNotExplained(t *testing.T) {
 	require.Len(t, found, 1)
 	require.Equal(t, "-50", found[0].Amount.String())
 	require.Len(t, h.libraryHalts(), 1)
+}
+
+// TestI26_ADriftBelowWhatWasSummedUpIsFound: an address has so many deposits that a look does not sum
+// up all of them. Somebody edits one of the first: it is found within a week.
+func TestI26_ADriftBelowWhatWasSummedUpIsFound(t *testing.T) {
+	t.Parallel()
+	h := cryptopaytest.Open(t, cryptopaytest.Options{Networks: []chain.Network{"ETH"}, Configure: halting})
+	a := h.PermanentAddress("ann", usdt)
+	for range 21 {
+		for range 10 {
+			h.Customer.SendsTo(a, "25", usdt)
+		}
+		h.Clock.Advance(time.Minute)
+		h.Mine(2)
+	}
+	day := func() {
+		for range 12 {
+			h.Clock.Advance(2 * time.Hour)
+			h.Mine(4)
+		}
+	}
+	base := func() int64 {
+		v, _, _, err := reconcile.Looks.One(t.Context(), h.Store, storage.Network("ETH"), a.Address)
+		require.NoError(t, err)
+		return v.Height
+	}
+	for days := 0; base() == 0; days++ {
+		require.Less(t, days, 10)
+		h.Customer.SendsTo(a, "25", usdt)
+		day()
+	}
+	require.Empty(t, differences(t, h.Store, "ETH"))
+	plant(t, h.Store, "ETH", a.Address, usdt, unit(t, usdt))
+	for days := 0; len(differences(t, h.Store, "ETH")) == 0; days++ {
+		require.Less(t, days, 8)
+		day()
+	}
+	halts, err := h.App.Operate.Halts(t.Context())
+	require.NoError(t, err)
+	require.Len(t, halts, 1)
+	plant(t, h.Store, "ETH", a.Address, usdt, "-"+unit(t, usdt))
+	for days := 0; len(differences(t, h.Store, "ETH")) > 0; days++ {
+		require.Less(t, days, 9)
+		day()
+	}
+	require.Positive(t, base())
 }

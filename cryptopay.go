@@ -206,7 +206,7 @@ func (a *App) chains() error {
 		o.Handle = both(func(ctx context.Context, o outgoing.Outcome) error { return a.outcome(ctx, n, o) }, o.Handle)
 		o.Raise = lowerBound(a.raise, o.Raise)
 		o.Costly = func(ctx context.Context, in chain.Intent) (bool, error) { return a.Treasury.Costly(ctx, in) }
-		o.Ordered, o.Ending, o.Back, o.Off, o.Told = a.ordered, a.ending, a.sealedBack, a.sealedOff, a.toldOf
+		o.Ordered, o.Ending, o.Back, o.Sealed, o.Told = a.ordered, a.ending, a.sealedBack, a.sealedEndings, a.toldOf
 		o.Demand = func(ctx context.Context, tenant string) (ledger.Amount, error) { return a.paidOut(ctx, tenant, n.name) }
 		o.MayCost = func(ctx context.Context, in chain.Intent) (ledger.Amount, error) { return a.Treasury.MayCost(ctx, in) }
 		o.Source = anySource(func(ctx context.Context, outpoint string) ([]string, error) {

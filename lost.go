@@ -54,9 +54,16 @@ func (a *App) ordersOf(ctx context.Context, p storage.Partition, keys []storage.
 	if err != nil {
 		return nil, err
 	}
-	tenants := map[string]string{}
+	tenants, strange := map[string]string{}, map[string]string{}
 	for _, row := range found {
-		tenants[row.ID] = outgoing.Intents.Value(row).Tenant
+		v := outgoing.Intents.Value(row)
+		tenants[row.ID] = v.Tenant
+		switch {
+		case v.Purpose != chain.ForWithdrawal:
+			strange[row.ID] = "its purpose is " + string(v.Purpose)
+		case !slices.Contains(openOrders, v.State) && !slices.Contains(endedOrders, v.State):
+			strange[row.ID] = "no process knows its state " + string(v.State)
+		}
 	}
 	for _, k := range keys {
 		switch of, ok := tenants[k.ID]; {
@@ -65,12 +72,17 @@ func (a *App) ordersOf(ctx context.Context, p storage.Partition, keys []storage.
 			out = append(out, Contradiction{"order", k.ID, "the payout side has lost it"})
 		case storage.Tenant(of) != p:
 			out = append(out, Contradiction{"order", k.ID, "it names another tenant"})
+		case strange[k.ID] != "":
+			out = append(out, Contradiction{"order", k.ID, strange[k.ID]})
 		case strays[k.ID]:
 			out = append(out, Contradiction{"order", k.ID, "no process looks at it: which transaction pays it was edited"})
 		}
 	}
 	return out, unread.With(nil)
 }
+
+// endedOrders are all states but openOrders.
+var endedOrders = []outgoing.State{outgoing.Final, outgoing.Failed, outgoing.Cancelled}
 
 // strayMembers finds open orders that no process looks at. An order that is not due is a member of a
 // batch: whoever looks at the order that leads the batch looks at it, too.

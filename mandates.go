@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/mandate"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/wallet/house"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -213,33 +213,71 @@ func (a *App) sealedBack(ctx context.Context, order string, endings []string, t 
 	return a.Unsealed(ctx)
 }
 
-// sealedOff reports whether a text of this store says that an operator has called an order off.
-func (a *App) sealedOff(_ context.Context, order string, endings []string) (bool, error) {
+// sealedEndings are those texts of an order that this store's App has made.
+func (a *App) sealedEndings(_ context.Context, order string, endings []string) (out []mandate.Ending, err error) {
 	store := a.identity.store.Load()
 	if store == nil {
-		return false, errNotOpen
+		return nil, errNotOpen
 	}
-	return slices.ContainsFunc(endings, func(text string) bool {
-		e, err := a.mandateKeys.CheckEnding(text)
-		return err == nil && e.Store == *store && e.Order == order && e.Off
-	}), nil
-}
-
-// toldOf returns, by withdrawal, the hash of the transaction that the withdrawal names.
-func (a *App) toldOf(ctx context.Context, orders []chain.Intent) (map[string]string, error) {
-	keys := make([]storage.Key, len(orders))
-	for i, o := range orders {
-		keys[i] = storage.Key{Partition: storage.Tenant(o.Tenant), ID: o.ID}
-	}
-	rows, err := byKeys(ctx, a.cfg.Store, withdrawal.Withdrawals.Table, keys)
-	var unread storage.RowErrors // such a withdrawal takes no outcome
-	txs := make(map[string]string, len(rows))
-	for _, row := range rows {
-		if w := withdrawal.Withdrawals.Value(row); w.Tx != "" {
-			txs[row.ID] = w.Tx
+	for _, text := range endings {
+		if e, err := a.mandateKeys.CheckEnding(text); err == nil && e.Store == *store && e.Order == order {
+			out = append(out, e)
 		}
 	}
-	return txs, unread.Take(err)
+	return out, nil
+}
+
+// toldOf returns, by order, the hash of the transaction that its withdrawal or payment of the
+// house's own names, and why an order is not what that says. One that has failed says nothing.
+func (a *App) toldOf(ctx context.Context, orders []chain.Intent) (txs, differ map[string]string, err error) {
+	var unread storage.RowErrors // what cannot be read takes no outcome
+	txs, differ = map[string]string{}, map[string]string{}
+	note := func(o *chain.Intent, tx string) error {
+		_, _, why, err := a.order(ctx, *o)
+		if why != "" {
+			differ[o.ID] = why
+		} else if tx != "" {
+			txs[o.ID] = tx
+		}
+		return unread.Take(err)
+	}
+	var of [2][]storage.Key // of withdrawals, of payments of the house's own
+	byID := make(map[string]*chain.Intent, len(orders))
+	for i := range orders {
+		o, at := &orders[i], 0
+		if house.Is(o.ID) {
+			at = 1
+		}
+		byID[o.ID] = o
+		of[at] = append(of[at], storage.Key{Partition: storage.Tenant(o.Tenant), ID: o.ID})
+	}
+	rows, err := byKeys(ctx, a.cfg.Store, withdrawal.Withdrawals.Table, of[0])
+	if err = unread.Take(err); err != nil {
+		return nil, nil, err
+	}
+	for _, row := range rows {
+		w := withdrawal.Withdrawals.Value(row)
+		if w.ID = row.ID; w.Status == withdrawal.Failed || w.Status == withdrawal.Cancelled {
+			continue
+		}
+		if err := note(byID[row.ID], w.Tx); err != nil {
+			return nil, nil, err
+		}
+	}
+	rows, err = byKeys(ctx, a.cfg.Store, house.Payments.Table, of[1])
+	if err = unread.Take(err); err != nil {
+		return nil, nil, err
+	}
+	for _, row := range rows {
+		p := house.Payments.Value(row)
+		if p.ID = row.ID; p.Status == house.Failed || p.Status == house.Cancelled {
+			continue
+		}
+		if err := note(byID[row.ID], p.Tx); err != nil {
+			return nil, nil, err
+		}
+	}
+	return txs, differ, nil
 }
 
 // sayUnsealed logs that rows which nobody sealed are accepted.

@@ -82,6 +82,7 @@ func TestFS02_EditedRowsThatAgreeGiveNothingBack(t *testing.T) {
 	for name, edits := range map[string][]string{
 		"failed":            failed,
 		"failed and landed": {"UPDATE cryptopay_attempts SET fate = 'landed' WHERE intent = ?", failed[1], failed[2]},
+		"of another kind":   {"UPDATE cryptopay_intents SET purpose = 'sweep', state = 'failed', due = 0 WHERE id = ?", failed[2]},
 		"taken back":        {"UPDATE cryptopay_attempts SET purpose = 'cancel', fate = 'landed' WHERE intent = ?", failed[1], failed[2]},
 		"given back":        {back, "UPDATE cryptopay_intents SET filling = 1 WHERE id = ?"},
 		"cancelled": {
@@ -128,15 +129,15 @@ func TestFS02_EditedRowsThatAgreeGiveNothingBack(t *testing.T) {
 func (i *insider) rowsOf(id string) (undo func()) {
 	i.t.Helper()
 	var intent, outcome struct {
-		State   string
-		Filling bool
+		State, Purpose string
+		Filling        bool
 	}
 	var attempt struct{ Fate, Purpose string }
-	require.NoError(i.t, i.db.Get(&intent, "SELECT state, filling FROM cryptopay_intents WHERE id = ?", id))
+	require.NoError(i.t, i.db.Get(&intent, "SELECT state, purpose, filling FROM cryptopay_intents WHERE id = ?", id))
 	require.NoError(i.t, i.db.Get(&outcome, "SELECT state FROM cryptopay_outcomes WHERE id = ?", id))
 	require.NoError(i.t, i.db.Get(&attempt, "SELECT fate, purpose FROM cryptopay_attempts WHERE intent = ?", id))
 	return func() {
-		i.edit("UPDATE cryptopay_intents SET state = ?, filling = ?, due = 1 WHERE id = ?", intent.State, intent.Filling, id)
+		i.edit("UPDATE cryptopay_intents SET state = ?, purpose = ?, filling = ?, due = 1 WHERE id = ?", intent.State, intent.Purpose, intent.Filling, id)
 		i.edit("UPDATE cryptopay_outcomes SET state = ? WHERE id = ?", outcome.State, id)
 		i.edit("UPDATE cryptopay_attempts SET fate = ?, purpose = ? WHERE intent = ?", attempt.Fate, attempt.Purpose, id)
 	}

@@ -64,7 +64,7 @@ type Unexplained struct {
 
 // Contradiction is an object whose stored rows do not agree.
 type Contradiction struct {
-	Kind   string // "withdrawal", "order", "payment", "permanent address", "address", "sweep", "webhook", "listing", "audit log", or one of Config.Verify
+	Kind   string // "withdrawal", "order", "payment", "permanent address", "address", "nonce", "sweep", "webhook", "listing", "audit log", or one of Config.Verify
 	ID     string // of an address: network/address, or network/number of one that is gone
 	Detail string // what does not agree
 }

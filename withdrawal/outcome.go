@@ -100,6 +100,9 @@ func (m *move) queued(o Outcome) error {
 		if m.newer(o) && m.w.Waiting != o.Reason && m.w.Waiting != WaitingDeliveredLess {
 			m.reason(o.Reason)
 			m.touch()
+			if o.Reason == WaitingAltered {
+				m.notice(NoticeAltered, "its transaction "+m.w.Tx+" can never land, and what took its place may have paid it: cancel the transaction once you know that it was not paid")
+			}
 		}
 		if o.Reason != "" {
 			m.newest(o)
@@ -210,15 +213,12 @@ func (m *move) executed(o Outcome) error {
 // says so.
 func (m *move) slow(o Outcome) {
 	why := ""
-	if slices.Contains([]string{WaitingOccupied, WaitingStuck, WaitingHalted, WaitingReorged, WaitingGasShort, WaitingFeeTooHigh, WaitingAltered}, o.Reason) {
+	if slices.Contains([]string{WaitingOccupied, WaitingStuck, WaitingHalted, WaitingReorged, WaitingGasShort, WaitingFeeTooHigh}, o.Reason) {
 		why = o.Reason
 	}
 	if m.newer(o) && why != m.w.Waiting && m.w.Waiting != WaitingDeliveredLess {
 		m.reason(why)
 		m.touch()
-		if why == WaitingAltered {
-			m.notice(NoticeAltered, "a transaction that no row is of took what its transaction "+o.Tx+" spends, and may have paid it: cancel it once you know that it was not paid")
-		}
 	}
 }
 

@@ -31,7 +31,10 @@ type Ending struct {
 	// Back was signed and pays nobody: once it has landed, the order's nonce or coins are ours
 	// again. "" = none.
 	Back Attempt `json:"back,omitzero"`
-	// Off: an operator has said that the order is to pay nobody.
+	// By is the hash of a transaction that took what those of Dead spend, and is none of the order's:
+	// it may have paid the order, "" = there is none. The order waits until a person has looked.
+	By string `json:"by,omitempty"`
+	// Off: an operator has said that nothing has paid the order, and nothing is to.
 	Off bool `json:"off,omitempty"`
 }
 

@@ -167,11 +167,14 @@ func (n *Sender) updateMembers(ctx context.Context, j *claimedIntent, s *transit
 		if r.leaves {
 			due = n.Now()
 			v.restart()
+			if s.ended != nil && s.ended.By != "" {
+				v.State, v.Reason = Waiting, ReasonAltered
+			}
 			c.Drop = append(c.Drop, storage.Row{Table: Batches.Table, ID: r.id, Version: 1})
 		} else {
 			v.State, v.Reason, v.Tx, v.ExecutedReported = j.v.State, j.v.Reason, j.v.Tx, j.v.ExecutedReported
 		}
-		sealed := s.ended != nil && (r.leaves || s.op == onOrphaned || s.ended.Off)
+		sealed := s.ended != nil && (r.leaves || j.v.State != Final)
 		if sealed {
 			if err := n.seal(ctx, r.id, &v, s.ended); err != nil {
 				return err

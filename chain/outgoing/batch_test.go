@@ -263,12 +263,6 @@ func TestW10_TakenTogetherFailsTogether(t *testing.T) {
 	w.chain.MineOnly(w.foreign("a"))
 	w.run(12)
 	for _, x := range in {
-		require.Equal(t, outgoing.ReasonAltered, w.last(x.ID).Reason)
-		require.Equal(t, outgoing.Signed, w.last(x.ID).State)
-	}
-	w.callOff("a")
-	w.run(3)
-	for _, x := range in {
 		w.unpaid(x)
 		require.Equal(t, outgoing.Failed, w.last(x.ID).State)
 	}

@@ -59,7 +59,7 @@ func (n *Sender) commit(ctx context.Context, j *claimedIntent, s transition) err
 	if s.of > 0 {
 		op += fmt.Sprint("/", s.of)
 	}
-	if s.ended != nil && (s.op == onOrphaned || s.ended.Off || j.v.State == Queued || j.v.State == Waiting) {
+	if s.ended != nil && j.v.State != Final {
 		if err := n.seal(ctx, j.id, &j.v, s.ended); err != nil {
 			return err
 		}

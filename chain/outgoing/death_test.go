@@ -29,11 +29,7 @@ func TestW10_FailsOnlyWhenEveryAttemptIsDeadForGood(t *testing.T) {
 		w.run(12)
 		require.Equal(t, outgoing.Signed, w.state("a"), "one attempt is not proven dead")
 		w.chain.Front().Honest()
-		w.run(3)
-		require.Equal(t, outgoing.Signed, w.state("a"), "what took its place may have paid it")
-		require.Equal(t, outgoing.ReasonAltered, w.last("a").Reason)
-		w.callOff("a")
-		w.run(1)
+		w.run(2)
 		require.Equal(t, outgoing.Failed, w.state("a"))
 		require.Empty(t, w.last("a").CostTx)
 		for range 5 {

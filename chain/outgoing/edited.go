@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/mandate"
@@ -19,13 +20,31 @@ import (
 
 // Repeated says of those orders, which are to start, why they must not: their rows say that
 // somebody set them back. One that starts again has only attempts that are dead or have
-// landed in vain, and its owner was told so.
+// landed in vain, and its owner was told so. Or what may have paid them is none of their transactions.
 func (n *Sender) Repeated(ctx context.Context, ids ...string) (map[string]string, error) {
 	byIntent, err := n.attempts(ctx, ids...)
 	if err != nil {
 		return nil, err
 	}
-	return n.repeated(ctx, byIntent, ids...)
+	why, err := n.repeated(ctx, byIntent, ids...)
+	if err != nil || n.Sealed == nil {
+		return why, err
+	}
+	rows, err := n.Store.Rows(ctx, Intents.Table, storage.Keys(n.part, ids...)...)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range rows {
+		v := Intents.Value(r)
+		e, err := n.sealed(ctx, r.ID, &v)
+		if err != nil {
+			return nil, err
+		}
+		if e.disputed != "" && why[r.ID] == "" {
+			why[r.ID] = disputedBy(e.disputed)
+		}
+	}
+	return why, nil
 }
 
 func (n *Sender) repeated(ctx context.Context, byIntent map[string][]*attempt, ids ...string) (map[string]string, error) {
@@ -80,21 +99,37 @@ func (n *Sender) setBack(ctx context.Context, all []*claimedIntent) ([]*claimedI
 	}
 	why, err := n.repeated(ctx, byIntent, ids...)
 	for _, j := range jobs {
-		j.edited = why[j.id]
+		if j.edited = why[j.id]; j.edited != "" {
+			continue
+		}
+		e, err := n.sealed(ctx, j.id, &j.v)
+		if err != nil {
+			return nil, err
+		}
+		if j.disputed = e.disputed != ""; j.disputed {
+			j.edited = disputedBy(e.disputed)
+		}
 	}
 	return jobs, err
 }
 
-// keepBack puts an order aside that somebody has set back. Its owner is told nothing: what
-// he was told is what shows that it was.
+// keepBack puts an order aside that somebody has set back, or that is disputed. Its owner is told
+// nothing: what he was told is what shows that it was.
 func (n *Sender) keepBack(ctx context.Context, j *claimedIntent) error {
 	j.v.State, j.v.Reason, j.v.Tries = Waiting, ReasonAltered, j.v.Tries+1
-	err := n.commit(ctx, j, transition{op: onKeepBack, due: n.Now().Add(n.pause(j.v.Tries))})
+	pause := n.pause(j.v.Tries)
+	if j.disputed {
+		pause = disputedFor
+	}
+	err := n.commit(ctx, j, transition{op: onKeepBack, due: n.Now().Add(pause)})
 	if err == nil {
 		n.altered(j, j.edited)
 	}
 	return err
 }
+
+// disputedFor is how often it is said that an order waits for a person.
+const disputedFor = 6 * time.Hour
 
 // truthful leaves out outcomes that somebody edited. One that says that nothing of an order
 // lands any more has its owner release what is held for it, so the order's own row and its
@@ -158,10 +193,18 @@ func (n *Sender) untrue(ctx context.Context, rows []storage.Row) (map[string]str
 	}
 	for _, r := range rows {
 		o, own := Outcomes.Value(r), said[r.ID]
-		if (o.State == Failed || o.State == Cancelled) && why[r.ID] == "" && (own == nil || own.v.State != o.State) {
-			why[r.ID] = "its outcome is " + string(o.State) + ", and it is not"
-			delete(said, r.ID)
+		if o.State != Failed && o.State != Cancelled || why[r.ID] != "" {
+			continue
 		}
+		switch {
+		case own == nil || own.v.State != o.State:
+			why[r.ID] = "its outcome is " + string(o.State) + ", and it is not"
+		case own.v.Purpose != o.Purpose || own.v.Tenant != o.Tenant || own.v.Currency != o.Currency || string(own.v.Network) != o.Network:
+			why[r.ID] = "its outcome is another order's"
+		default:
+			continue
+		}
+		delete(said, r.ID)
 	}
 	return why, n.refuted(ctx, slices.Sorted(maps.Keys(said)), said, why)
 }
@@ -187,7 +230,15 @@ func (n *Sender) refuted(ctx context.Context, ids []string, said map[string]*cla
 	if err != nil {
 		return err
 	}
-	told, err := n.told(ctx, ids, said, why)
+	sealed := make(map[string]*endings, len(ids))
+	for _, id := range ids {
+		e, err := n.sealed(ctx, id, &said[id].v)
+		if err != nil {
+			return err
+		}
+		sealed[id] = &e
+	}
+	told, err := n.told(ctx, ids, said, sealed, why)
 	if err != nil {
 		return err
 	}
@@ -202,7 +253,7 @@ func (n *Sender) refuted(ctx context.Context, ids []string, said map[string]*cla
 		if t := told[id]; t != nil && !slices.ContainsFunc(atts, func(a *attempt) bool { return a.tx == t.tx }) {
 			atts = append(atts, t)
 		}
-		if why[id], err = n.mayPay(ctx, said[id], atts); err != nil {
+		if why[id], err = n.mayPay(ctx, said[id], atts, sealed[id]); err != nil {
 			n.Log.Warn("outcome_unproven", slog.String("intent", id), slog.String("cause", err.Error()))
 			why[id] = unproven
 		}
@@ -211,8 +262,9 @@ func (n *Sender) refuted(ctx context.Context, ids []string, said map[string]*cla
 }
 
 // told returns, by order, the transaction that the order's owner was told of. It adds to why each
-// order of which the row of that transaction is gone: without its bytes most nodes say nothing of it.
-func (n *Sender) told(ctx context.Context, ids []string, said map[string]*claimedIntent, why map[string]string) (map[string]*attempt, error) {
+// order that is not as its owner has ordered it, and each of which the row of that transaction is gone,
+// or another's: without its bytes most nodes say nothing of it.
+func (n *Sender) told(ctx context.Context, ids []string, said map[string]*claimedIntent, sealed map[string]*endings, why map[string]string) (map[string]*attempt, error) {
 	if n.Told == nil {
 		return nil, nil
 	}
@@ -222,9 +274,15 @@ func (n *Sender) told(ctx context.Context, ids []string, said map[string]*claime
 			orders = append(orders, said[id].v.intent(id))
 		}
 	}
-	txs, err := n.Told(ctx, orders)
-	if err != nil || len(txs) == 0 {
+	txs, differ, err := n.Told(ctx, orders)
+	if err != nil {
 		return nil, err
+	}
+	for id, what := range differ {
+		why[id] = "it is " + string(said[id].v.State) + ", and " + what
+	}
+	if len(txs) == 0 {
+		return nil, nil
 	}
 	rows, err := n.Store.Rows(ctx, Attempts.Table, storage.Keys(n.part, slices.Compact(slices.Sorted(maps.Values(txs)))...)...)
 	if err != nil {
@@ -239,11 +297,17 @@ func (n *Sender) told(ctx context.Context, ids []string, said map[string]*claime
 		tx, there := txs[o.ID]
 		a := known[tx]
 		switch {
-		case !there:
+		case !there, why[o.ID] != "", sealed[o.ID].off:
 		case a == nil:
 			why[o.ID] = "it is " + string(said[o.ID].v.State) + ", and its owner was told of transaction " + tx + ", of which no row is left"
 		case a.v.Intent == o.ID, a.v.pays(said[o.ID]):
 			out[o.ID] = a
+		default:
+			if back, err := n.givesBack(ctx, tx, &a.v); err != nil {
+				return nil, err
+			} else if !back {
+				why[o.ID] = "it is " + string(said[o.ID].v.State) + ", and its owner was told of transaction " + tx + ", which is another order's"
+			}
 		}
 	}
 	return out, nil
@@ -251,7 +315,7 @@ func (n *Sender) told(ctx context.Context, ids []string, said map[string]*claime
 
 // mayPay asks the node about these transactions of an order, and says which has paid the order, or
 // may; "" = none. The error says that the node cannot tell now.
-func (n *Sender) mayPay(ctx context.Context, j *claimedIntent, atts []*attempt) (why string, err error) {
+func (n *Sender) mayPay(ctx context.Context, j *claimedIntent, atts []*attempt, e *endings) (why string, err error) {
 	if len(atts) == 0 || j.v.Purpose != chain.ForWithdrawal {
 		return "", nil
 	}
@@ -264,16 +328,18 @@ func (n *Sender) mayPay(ctx context.Context, j *claimedIntent, atts []*attempt) 
 	if tx := landed(atts); tx != "" {
 		return "it is " + string(j.v.State) + ", and its transaction " + tx + " has paid it", nil
 	}
-	if tx, err := n.unsaid(ctx, j, atts); tx != "" || err != nil {
+	if e.off {
+		return "", nil
+	}
+	if tx, err := n.unsaid(ctx, j, atts, e); tx != "" || err != nil {
 		return "it is " + string(j.v.State) + ", and nobody has sealed that its transaction " + tx + " pays nobody", err
 	}
-	if why, err := n.elsewhere(ctx, j, atts); why != "" || err != nil {
+	if why, err := n.elsewhere(ctx, j, atts, e); why != "" || err != nil {
 		return why, err
 	}
-	at := slices.IndexFunc(atts, func(a *attempt) bool { return a.st.State == chain.Included && n.final(j, &a.st) })
 	for _, a := range atts {
-		excluded := at >= 0 && !shares([]*attempt{atts[at]}, a.v.Spends)
-		if dead := a.st.State != chain.Pending && n.final(j, &a.st); !dead && !excluded && a.v.Purpose != chain.ForCancel {
+		dead := a.st.State != chain.Pending && n.final(j, &a.st) || e.dead[a.v.Named(a.tx)]
+		if !dead && a.v.Purpose != chain.ForCancel {
 			return "", fmt.Errorf("outgoing: %s: transaction %s is %s", j.v.State, a.tx, a.st.State)
 		}
 	}

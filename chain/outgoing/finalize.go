@@ -63,9 +63,6 @@ func (n *Sender) finalize(ctx context.Context, j *claimedIntent, atts []*attempt
 
 // markDead ends the attempts of an intent that can provably never land any more.
 func (n *Sender) markDead(ctx context.Context, j *claimedIntent, p *attemptSummary) error {
-	if waits, err := n.takenElsewhere(ctx, j, p); waits || err != nil {
-		return err
-	}
 	s := transition{op: onDie}
 	if err := n.closeAttempts(ctx, j, p.open, nil, &s); err != nil {
 		return err
@@ -78,14 +75,16 @@ func (n *Sender) markDead(ctx context.Context, j *claimedIntent, p *attemptSumma
 		return err
 	}
 	j.v.Reserved = 0
+	by := n.taker(j, p)
 	switch {
+	case by != "":
+		n.dispute(j, &s, by)
 	case j.v.aside() && !p.foreign:
 		n.waitOn(j, &s, j.v.Reason)
 	case j.v.again(), !j.child() && !p.foreign && (len(j.members) > 0 && !off || !j.v.Cancelling && j.v.Attempts < n.MaxAttempts):
 		n.requeue(j, &s)
 	default:
 		j.v.State, j.v.Reason, s.alone = Failed, "", off && !p.foreign
-		s.ended.Off = p.foreign && j.v.Purpose == chain.ForWithdrawal
 	}
 	s.levels = j.cost(0)
 	n.Log.Error("attempts_dead", slog.String("intent", j.id), slog.String("tx", j.v.Tx), slog.Bool("foreign", p.foreign), slog.String("state", string(j.v.State)))
@@ -164,7 +163,7 @@ func (n *Sender) closeAttempts(ctx context.Context, j *claimedIntent, atts []*at
 		case a == won:
 			fate, a.v.Cost = onFinal, a.st.Cost
 			s.ended.Landed, s.ended.Reverted = a.v.Named(a.tx), !a.st.Executed
-		case won == nil, a.st.State == chain.Conflicted && n.final(j, &a.st): // else what landed shows it
+		case won == nil, a.st.State == chain.Conflicted && n.final(j, &a.st), slices.ContainsFunc(a.v.Spends, func(s string) bool { return slices.Contains(won.v.Spends, s) }):
 			s.ended.Dead = append(s.ended.Dead, a.v.Named(a.tx))
 		}
 		if err := a.becomes(fate); err != nil {

@@ -83,7 +83,7 @@ func (w *world) from(id string, amount, holds ledger.Amount) chain.Intent {
 func (w *world) callOff(id string) {
 	w.t.Helper()
 	w.ops++
-	_, _, err := w.Net.CancelTransaction(w.ctx, id, &outgoing.Recorded{ID: fmt.Sprint("op", w.ops, "-", id), Op: outgoing.Operation{
+	_, _, err := w.Net.CancelTransaction(w.ctx, id, &outgoing.Recorded{ID: fmt.Sprint("op", w.ops), Op: outgoing.Operation{
 		Kind: outgoing.OpCancel, By: "ann", Reason: "not wanted", Object: id, Network: chain.Network(w.gas), At: w.clock(),
 	}})
 	require.NoError(w.t, err)
@@ -503,16 +503,9 @@ func stands() []stand {
 					w.chain.MineOnly(w.foreign(id))
 					if id == "over" {
 						w.run(7)
-						w.callOff(id)
-						w.run(1)
 						require.Equal(w.t, outgoing.Failed, w.state(id))
 					}
 				}
-			},
-			mend: func(w *world) {
-				w.run(9)
-				require.Equal(w.t, outgoing.ReasonAltered, w.last("now").Reason)
-				w.callOff("now")
 			},
 			ends: map[string]end{"over": failed, "now": failed},
 		}},

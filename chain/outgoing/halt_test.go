@@ -40,47 +40,110 @@ func (w *world) lift(s outgoing.Scope) {
 func (w *world) forget() { w.chain.Drop(w.chain.Mempool()...) }
 
 // TestFT05_CrashAnywhereInAHaltedRun: the process dies at each commit, signature and
-// broadcast in turn, and is halted after the first step. From the halt on nothing is stored
-// and nothing is sent again; after it is lifted the order is paid once.
+// broadcast in turn, and is halted after the first step, by a halt or by what the host answers.
+// From then on nothing is stored and nothing is sent again; after it is lifted each order is paid
+// once: a payout, several that one transaction pays, gas for another address, and a sweep.
 func TestFT05_CrashAnywhereInAHaltedRun(t *testing.T) {
 	testenv.Sequential(t)
 	t.Parallel()
-	for _, scope := range []outgoing.Scope{{}, {Tenant: "t1"}} {
-		for _, family := range []chain.Family{chain.AccountFamily, chain.UTXOFamily} {
-			t.Run(fmt.Sprint(scope.Tenant, family), func(t *testing.T) {
-				t.Parallel()
-				for at := 1; ; at += stride() {
-					w := funded(t, setup{family: family})
-					w.points.dieAt = at
-					in := w.intent("a", coin)
+	several := func(w *world) []chain.Intent {
+		return []chain.Intent{w.intent("a", coin), w.intent("b", coin/2), w.intent("c", coin/3)}
+	}
+	gas := func(w *world) []chain.Intent {
+		in := w.intent("a", coin/10)
+		in.Purpose = chain.ForGas
+		return []chain.Intent{in}
+	}
+	for name, c := range map[string]struct {
+		scope  outgoing.Scope
+		hook   bool
+		family chain.Family
+		orders func(w *world) []chain.Intent
+	}{
+		"all":                 {family: chain.AccountFamily},
+		"all coins":           {family: chain.UTXOFamily},
+		"a tenant":            {scope: outgoing.Scope{Tenant: "t1"}, family: chain.AccountFamily},
+		"a tenant's coins":    {scope: outgoing.Scope{Tenant: "t1"}, family: chain.UTXOFamily},
+		"the host":            {hook: true, family: chain.AccountFamily},
+		"the host, of coins":  {hook: true, family: chain.UTXOFamily},
+		"several":             {family: chain.AccountFamily, orders: several},
+		"several of one":      {family: chain.UTXOFamily, orders: several},
+		"the host, of them":   {hook: true, family: chain.UTXOFamily, orders: several},
+		"gas":                 {family: chain.AccountFamily, orders: gas},
+		"gas of a tenant":     {scope: outgoing.Scope{Tenant: "t1"}, family: chain.AccountFamily, orders: gas},
+		"the host, of gas":    {hook: true, family: chain.AccountFamily, orders: gas},
+		"a sweep":             {family: chain.AccountFamily, orders: swept},
+		"the host, of sweeps": {hook: true, family: chain.AccountFamily, orders: swept},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if c.orders == nil {
+				c.orders = func(w *world) []chain.Intent { return []chain.Intent{w.intent("a", coin)} }
+			}
+			for at := 1; ; at += stride() {
+				stopped := false
+				w := funded(t, setup{family: c.family, change: func(o *outgoing.Config) {
+					o.Halted = func(context.Context, chain.Intent) (string, error) {
+						if stopped {
+							return "the host says so", nil
+						}
+						return "", nil
+					}
+				}})
+				halt, lift := func() { w.halt(c.scope) }, func() { w.lift(c.scope) }
+				if c.hook {
+					halt, lift = func() { stopped = true }, func() { stopped = false }
+				}
+				orders := c.orders(w)
+				w.points.dieAt = at
+				for _, in := range orders {
 					for w.die(func() { w.submit(in) }) {
 						continue // whoever submits does so until it knows
 					}
-					w.die(func() { _ = w.step() })
-					w.halt(scope)
-					before := len(w.rows(outgoing.Attempts.Table))
-					w.forget()
-					for range 15 {
-						w.die(func() { w.run(1) })
-					}
-					w.unpaid(in)
-					require.Len(t, w.rows(outgoing.Attempts.Table), before, "place %d", at)
-					require.Empty(t, w.chain.Mempool(), "place %d", at)
-					require.Equal(t, outgoing.ReasonHalted, w.get("a").Reason, "place %d", at)
-					w.lift(scope)
-					for range 30 {
-						w.die(func() { w.run(1) })
-					}
-					w.paid(in)
-					w.sound()
-					if !w.died {
-						require.Greater(t, at, 20)
-						return
-					}
 				}
-			})
-		}
+				w.die(func() { _ = w.step() })
+				halt()
+				before := len(w.rows(outgoing.Attempts.Table))
+				w.forget()
+				for range 15 {
+					w.die(func() { w.run(1) })
+				}
+				for _, in := range orders {
+					w.nothing(in)
+					require.Equal(t, outgoing.ReasonHalted, w.get(in.ID).Reason, "place %d, %s", at, in.ID)
+				}
+				require.Len(t, w.rows(outgoing.Attempts.Table), before, "place %d", at)
+				require.Empty(t, w.chain.Mempool(), "place %d", at)
+				lift()
+				for range 30 {
+					w.die(func() { w.run(1) })
+				}
+				for _, in := range orders {
+					require.Equal(t, outgoing.Final, w.state(in.ID), "place %d, %s", at, in.ID)
+					require.Len(t, w.chain.Transfers(in.To), 1, "place %d, %s", at, in.ID)
+				}
+				w.sound()
+				if !w.died {
+					require.Greater(t, at, 15)
+					return
+				}
+			}
+		})
 	}
+}
+
+// swept is a sweep of an address that has coins.
+func swept(w *world) []chain.Intent {
+	d := w.key()
+	w.fund(d, "ETH", coin)
+	w.chain.Mine(12)
+	return []chain.Intent{w.sweep("a", d)}
+}
+
+// nothing demands that an order has moved nothing.
+func (w *world) nothing(in chain.Intent) {
+	w.t.Helper()
+	require.Empty(w.t, w.chain.Transfers(in.To), in.ID)
 }
 
 // TestFT05_HaltBetweenReserveAndStore: the halt is set by another process while the signer

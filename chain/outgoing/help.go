@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/mandate"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -88,24 +89,22 @@ func (n *Sender) SpeedUp(ctx context.Context, id string, maxCost ledger.Amount, 
 // is cancelled at once; of one that was signed a transaction to ourselves takes the nonce
 // or the coins, at a higher fee. Which of the two lands is the network's decision: the
 // intent fails with ReasonCancelled or settles. Those that were paid in the same transaction
-// start again. Where a transaction of which no row is took what the intent's spend, the call
-// says that it has paid none of them: they all fail. So does one that has failed by that, of which
-// the owner was not told yet. Without by nothing is written. The error wraps ErrHelp where the owner was
+// start again. Where a transaction that is none of the intent's took what its own spend, the call
+// says that it has not paid the intent, which fails. The same of one that has ended, and whose owner was
+// not told because the App could not be sure. Without by nothing is written. The error wraps ErrHelp where the owner was
 // told that it is executed, as it is then sent until it lands, where another one's
 // transaction pays it, and where the network replaces no transaction.
 func (n *Sender) CancelTransaction(ctx context.Context, id string, by *Recorded) (before, after Help, err error) {
 	return n.intervene(ctx, id, by, func(j *claimedIntent) error {
 		switch {
 		case j.v.ended():
-			return n.callOffEnded(ctx, j)
+			return n.freed(ctx, j)
 		case helps(id):
 			return noHelp(id, "it helps another, and ends with that one")
 		case j.v.ExecutedReported:
 			return noHelp(id, "its owner was told that it is executed: it is sent until it lands")
 		case j.v.State == Executed:
 			return noHelp(id, "it is in a block")
-		case j.v.Reason == ReasonAltered && j.v.State == Signed:
-			return n.callOff(ctx, j)
 		case j.v.Cancelling && !j.v.aside():
 			off, err := n.cancelled(ctx, id)
 			if err == nil && off {
@@ -113,8 +112,7 @@ func (n *Sender) CancelTransaction(ctx context.Context, id string, by *Recorded)
 			}
 			return err // else nodes or a signer refused it: from now on it does not start again with others
 		case j.v.idle():
-			j.v.State, j.v.Reason = Cancelled, ""
-			return nil
+			return n.cancelIdle(ctx, j)
 		case n.lapses() && j.v.State == Signed:
 			return noHelp(id, "its network replaces no transaction")
 		}
@@ -124,6 +122,23 @@ func (n *Sender) CancelTransaction(ctx context.Context, id string, by *Recorded)
 		}
 		return nil
 	})
+}
+
+// cancelIdle ends an order of which nothing can land. One that its owner knows to have been signed has
+// failed.
+func (n *Sender) cancelIdle(ctx context.Context, j *claimedIntent) error {
+	e, err := n.sealed(ctx, j.id, &j.v)
+	if err == nil && e.disputed != "" {
+		err = n.seal(ctx, j.id, &j.v, &mandate.Ending{Off: true})
+	}
+	if err != nil {
+		return err
+	}
+	j.v.State, j.v.Reason = Cancelled, ""
+	if j.v.Attempts > 0 && j.v.Tx != "" {
+		j.v.State, j.v.Reason = Failed, ReasonCancelled
+	}
+	return nil
 }
 
 // intervene changes an intent that has not ended and makes it due.
@@ -163,8 +178,12 @@ func (n *Sender) intervene(ctx context.Context, id string, by *Recorded, edit fu
 		if c.Put, c.Tell, err = by.Rows(before, after); err != nil {
 			return storage.Change{}, err
 		}
-		if j.v.State == Cancelled {
-			if err := machine.Move(v.State, onCancel, j.v.State); err != nil {
+		if j.v.ended() && !v.ended() {
+			op := onCancel
+			if j.v.State == Failed {
+				op = onFail
+			}
+			if err := machine.Move(v.State, op, j.v.State); err != nil {
 				return storage.Change{}, err
 			}
 			ending, err := n.ending(ctx, j)

@@ -100,7 +100,7 @@ var machine = fsm.Machine[State, trigger]{
 		{From: sent, Trigger: onLand, To: Waiting, When: "it was set aside", Does: "books its cost"},
 		{From: sent, Trigger: onDie, To: Failed},
 		{From: sent, Trigger: onDie, To: Queued, When: "it may be sent again"},
-		{From: sent, Trigger: onDie, To: Waiting, When: "it was set aside"},
+		{From: sent, Trigger: onDie, To: Waiting, When: "it was set aside, or a transaction that is none of its own may have paid it"},
 		{From: alive, Trigger: onEndChild, To: Failed, When: "nothing of it can land"},
 		{From: alive, Trigger: onEndChild, To: Cancelled, When: "its parent has landed without it"},
 		{From: []State{Final}, Trigger: onRecheck},

@@ -79,13 +79,13 @@ type Config struct {
 	// Back reports whether one of an order's texts of Ending says that a transaction pays nobody: it
 	// gives the order's nonce or coins back to ourselves. Defaults to believing the store.
 	Back func(ctx context.Context, order string, endings []string, a mandate.Attempt) (bool, error)
-	// Off reports whether one of an order's texts of Ending says that an operator has called the
-	// order off. Defaults to believing the store.
-	Off func(ctx context.Context, order string, endings []string) (bool, error)
+	// Sealed returns those of an order's texts of Ending that the host has made. Defaults to none:
+	// then a withdrawal whose nonce or coins an unknown transaction took fails.
+	Sealed func(ctx context.Context, order string, endings []string) ([]mandate.Ending, error)
 	// Told returns, by order id, the hash of the transaction that the order's owner was last told
-	// of. An order whose owner was told of none is left out. Defaults to believing this package's
-	// own rows.
-	Told func(ctx context.Context, orders []chain.Intent) (txs map[string]string, err error)
+	// of, and why an order is not what its owner has ordered. An order is left out of both where it
+	// is as ordered and its owner was told of none. Defaults to believing this package's own rows.
+	Told func(ctx context.Context, orders []chain.Intent) (txs, differ map[string]string, err error)
 	// Guards are rows beside those of Halts that the Changes which reserve, replace, store
 	// and send again require unchanged. They are read before Halted is asked. Defaults to none.
 	Guards func(ctx context.Context, in chain.Intent) ([]storage.Guard, error)
@@ -266,6 +266,7 @@ type claimedIntent struct {
 	beside   []*claimedIntent // claimed with it
 	isMember bool             // of another's batch
 	edited   string           // why it must not start
+	disputed bool             // … until a person has decided
 	guards   []storage.Guard  // what lets its plan be signed and stored
 	moves    bool             // the Change that is being made of its leader writes it
 	next     IntentRow        // … so

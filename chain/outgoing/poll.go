@@ -376,7 +376,7 @@ func (n *Sender) rebroadcastOrReplace(ctx context.Context, j *claimedIntent, p *
 	}
 	planned := len(j.v.Plan) > 0
 	replaced := n.Signer != nil && !j.booked() && (planned || !n.Now().Before(j.v.BumpAt) && j.v.Reason != ReasonOccupied)
-	told := (j.v.Reason == ReasonHalted || j.v.Reason == ReasonAltered) && !j.v.aside()
+	told := j.v.Reason == ReasonHalted && !j.v.aside()
 	if !replaced && n.quiet(newest) && !told {
 		return nil
 	}

@@ -81,6 +81,9 @@ func (s *Service) facts(ctx context.Context, list []*account) error {
 	if len(list) == 0 {
 		return nil
 	}
+	for _, a := range list {
+		a.renew(s.cfg.Now())
+	}
 	if s.outputs {
 		return s.outputFacts(ctx, list)
 	}

@@ -48,8 +48,8 @@ var doorRemovals = []Bug{
 	},
 	{
 		ID: "FS02-hole-not-verified", File: "audit.go",
-		Old:  "		r.Contradictions = append(r.Contradictions, holes...)\n",
-		New:  "		_ = holes\n",
+		Old:  "{a.directory, a.editedNonces}",
+		New:  "{a.editedNonces}",
 		What: "Verify does not see that an address was deleted from the directory", Package: ".", Test: "TestFS02_DeletedHotAddressIsNamed",
 	},
 	{
@@ -168,8 +168,8 @@ var doorRemovals = []Bug{
 	},
 	{
 		ID: "FS02-failed-by-rows-alone", File: "chain/outgoing/edited.go",
-		Old:  "		if why[id], err = n.mayPay(ctx, said[id], atts); err != nil {",
-		New:  "		if why[id], err = n.mayPay(ctx, said[id], atts[:0]); err != nil {",
+		Old:  "		if why[id], err = n.mayPay(ctx, said[id], atts, sealed[id]); err != nil {",
+		New:  "		if why[id], err = n.mayPay(ctx, said[id], atts[:0], sealed[id]); err != nil {",
 		What: "a payout that was paid is called failed, as its rows all say so", Package: ".", Test: "TestFS02_EditedRowsThatAgreeGiveNothingBack",
 	},
 	{
@@ -180,21 +180,75 @@ var doorRemovals = []Bug{
 	},
 	{
 		ID: "FS02-taken-by-an-unknown-transaction", File: "chain/outgoing/elsewhere.go",
-		Old:  "	if !p.foreign || j.v.Purpose != chain.ForWithdrawal || j.v.again() {",
-		New:  "	if p.foreign || j.v.Purpose != chain.ForWithdrawal || j.v.again() {",
+		Old:  "	if !p.foreign || n.Sealed == nil",
+		New:  "	if p.foreign || n.Sealed == nil",
 		What: "a payout that a transaction without a row has paid gives its owner the money back", Package: ".", Test: "TestFS02_PayoutThatAnUnknownTransactionMayHavePaidGivesNothingBack",
 	},
 	{
+		ID: "FS02-disputed-starts-again", File: "chain/outgoing/edited.go",
+		Old:  "		if j.disputed = e.disputed != \"\"; j.disputed {",
+		New:  "		if j.disputed = e.off; j.disputed {",
+		What: "a payout that a transaction without a row may have paid starts again", Package: ".", Test: "TestFS02_PayoutThatAnUnknownTransactionMayHavePaidGivesNothingBack",
+	},
+	{
+		ID: "FS02-outcome-of-another-order", File: "chain/outgoing/edited.go",
+		Old:  "		case own.v.Purpose != o.Purpose || own.v.Tenant",
+		New:  "		case own.v.Tenant",
+		What: "a payout whose order says that it is a sweep is called failed, and nobody is asked", Package: ".", Test: "TestFS02_EditedRowsThatAgreeGiveNothingBack",
+	},
+	{
+		ID: "FS02-base-for-ever", File: "wallet/reconcile/sums.go",
+		Old:  "	if a.look.Height > 0 && turn",
+		New:  "	if a.look.Height < 0 && turn",
+		What: "a deposit that was edited below what was summed up is never found", Package: ".", Test: "TestI26_ADriftBelowWhatWasSummedUpIsFound",
+	},
+	{
 		ID: "FS02-taken-and-called-failed", File: "chain/outgoing/elsewhere.go",
-		Old:  "		if !taken || slices",
-		New:  "		if taken || slices",
+		Old:  "		if !taken || e.dead",
+		New:  "		if taken || e.dead",
 		What: "the same, where the other rows agree", Package: ".", Test: "TestFS02_PayoutThatAnUnknownTransactionMayHavePaidGivesNothingBack",
 	},
 	{
 		ID: "FS02-taken-back-without-seal", File: "chain/outgoing/elsewhere.go",
-		Old:  "		if ok, err := n.Back(ctx, a.v.Intent, v.Endings, a.v.Named(a.tx)); !ok || err != nil {",
-		New:  "		if ok, err := n.Back(ctx, a.v.Intent, v.Endings, a.v.Named(a.tx)); !ok && err != nil {",
+		Old:  "		if back, err := n.givesBack(ctx, a.tx, &a.v); !back || err != nil {",
+		New:  "		if back, err := n.givesBack(ctx, a.tx, &a.v); !back && err != nil {",
 		What: "a payout is called failed, as the row of what pays it says that it pays nobody", Package: ".", Test: "TestFS02_EditedRowsThatAgreeGiveNothingBack",
+	},
+	{
+		ID: "FN03-child-that-is-too-dear", File: "chain/outgoing/cpfp.go",
+		Old:  "	case err == nil && fee.Max > n.limit(in):",
+		New:  "	case err == nil && fee.Max/100 > n.limit(in):",
+		What: "a child pays more than its order may cost", Package: "chain/outgoing", Test: "TestW14_NoChildThatIsTooDear",
+	},
+	{
+		ID: "FN03-child-of-a-child", File: "chain/outgoing/cpfp.go",
+		Old:  "o.To == a.v.ChangeTo.Address && a.v.Purpose != chain.ForCancel",
+		New:  "o.To == a.v.ChangeTo.Address",
+		What: "a child gets a child, which would have to pay for the first parent, too", Package: "chain/outgoing", Test: "TestW03_ChildHasNone",
+	},
+	{
+		ID: "FN03-coin-of-a-dead-parent", File: "chain/outgoing/cpfp.go",
+		Old:  "	if p.coin.State == CoinUnmined {",
+		New:  "	if p.coin.State == CoinUnmined && p.landed {",
+		What: "what a dead transaction would have returned is a coin like others", Package: "chain/outgoing", Test: "TestW03_ChildThatIsNotNeeded",
+	},
+	{
+		ID: "FT06-reverted-is-sent-again", File: "chain/outgoing/noncegaps.go",
+		Old:  "!settled && a.v.Purpose != chain.ForCancel {",
+		New:  "settled && a.v.Purpose == chain.ForCancel {",
+		What: "a payment that was reverted, and given back, is sent again after a deep reorg", Package: "chain/outgoing", Test: "TestR05_RevertedTransactionThatADeepReorgTookIsNotSentAgain",
+	},
+	{
+		ID: "FT05-halt-before-it-is-sent-again", File: "chain/outgoing/noncegaps.go",
+		Old:  "Partition: n.part, Require: guards,",
+		New:  "Partition: n.part, Require: guards[:0],",
+		What: "what landed before a deep reorg is sent again though it was halted meanwhile", Package: "chain/outgoing", Test: "TestR05_HaltBetweenTheQuestionAndASweepSentAgain",
+	},
+	{
+		ID: "FT06-first-nonce-believed-at-once", File: "chain/outgoing/noncegaps.go",
+		Old:  "	if n.Now().Before(d.since.Add(n.StuckAfter)) {",
+		New:  "	if n.Now().Before(d.since) {",
+		What: "a nonce that a node said once is believed of an address without a history", Package: "chain/outgoing", Test: "TestW05_DepositAddressWaitsWhereItsFirstNonceIsDoubtful",
 	},
 	{
 		ID: "FS02-stray-member", File: "lost.go",

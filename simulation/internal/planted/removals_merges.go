@@ -139,8 +139,8 @@ var mergeRemovals = []Bug{
 	},
 	{
 		ID: "FT06-started-again-shows-nothing", File: "withdrawal/outcome.go",
-		Old:     "		if m.newer(o) && m.w.Waiting != o.Reason && m.w.Waiting != WaitingDeliveredLess {\n			m.reason(o.Reason)\n			m.touch()\n		}\n",
-		New:     "",
+		Old:     "			m.reason(o.Reason)\n			m.touch()\n			if o.Reason",
+		New:     "			if o.Reason",
 		What:    "a withdrawal whose transaction was refused for good, and whose payout waits again, shows no reason",
 		Package: "withdrawal", Test: "TestFT06_WhatStartsAgainShowsWhyItWaits",
 	},
