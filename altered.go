@@ -105,12 +105,28 @@ func (a *App) uncalled(ctx context.Context, order *storage.Row, v *outgoing.Inte
 
 const ofNonce = "nonce"
 
-// editedNonces finds rows of nonces of our addresses on a network that stop what is sent from there:
+// editedNonces finds rows of nonces of our hot addresses on a network that stop what is sent from there:
 // whose next one an order has already, or which an order holds that draws none.
 func (a *App) editedNonces(ctx context.Context, n chain.Network) (out []Contradiction, err error) {
 	part := storage.Network(string(n))
 	err = storage.Pages(ctx, a.cfg.Store, storage.Query{Table: outgoing.Nonces.Table, Partition: part, Limit: page}, func(rows []storage.Row) error {
+		keys := make([]storage.Key, len(rows))
+		for i, row := range rows {
+			keys[i] = storage.Key{Partition: part, ID: row.ID}
+		}
+		var unread storage.RowErrors // of what cannot be read nothing is said
+		owners, err := byKeys(ctx, a.cfg.Store, incoming.Addresses.Table, keys)
+		if err = unread.Take(err); err != nil {
+			return err
+		}
+		hot := map[string]bool{}
+		for _, o := range owners {
+			hot[o.ID] = incoming.Addresses.Value(o).Use == incoming.UseHot
+		}
 		for _, row := range rows {
+			if !hot[row.ID] {
+				continue // a deposit address: its sweep waits, and shows it
+			}
 			why, err := a.editedNonce(ctx, part, row)
 			if err != nil {
 				return err

@@ -228,18 +228,17 @@ func (a *App) sealedEndings(_ context.Context, order string, endings []string) (
 }
 
 // toldOf returns, by order, the hash of the transaction that its withdrawal or payment of the
-// house's own names, and why an order is not what that says. One that has failed says nothing.
+// house's own names, and why an order is not what that says. One that has failed says nothing, and one
+// that another transaction was found to have paid names none of its order's.
 func (a *App) toldOf(ctx context.Context, orders []chain.Intent) (txs, differ map[string]string, err error) {
-	var unread storage.RowErrors // what cannot be read takes no outcome
 	txs, differ = map[string]string{}, map[string]string{}
-	note := func(o *chain.Intent, tx string) error {
-		_, _, why, err := a.order(ctx, *o)
-		if why != "" {
-			differ[o.ID] = why
-		} else if tx != "" {
+	note := func(o *chain.Intent, tx string, ordered chain.Intent) {
+		switch {
+		case o.To != ordered.To || o.Amount != ordered.Amount || o.Memo != ordered.Memo || o.Currency != ordered.Currency || o.Network != ordered.Network || o.All:
+			differ[o.ID] = "it is not what its owner has ordered"
+		case tx != "":
 			txs[o.ID] = tx
 		}
-		return unread.Take(err)
 	}
 	var of [2][]storage.Key // of withdrawals, of payments of the house's own
 	byID := make(map[string]*chain.Intent, len(orders))
@@ -251,18 +250,20 @@ func (a *App) toldOf(ctx context.Context, orders []chain.Intent) (txs, differ ma
 		byID[o.ID] = o
 		of[at] = append(of[at], storage.Key{Partition: storage.Tenant(o.Tenant), ID: o.ID})
 	}
+	var unread storage.RowErrors // what cannot be read takes no outcome
 	rows, err := byKeys(ctx, a.cfg.Store, withdrawal.Withdrawals.Table, of[0])
 	if err = unread.Take(err); err != nil {
 		return nil, nil, err
 	}
 	for _, row := range rows {
 		w := withdrawal.Withdrawals.Value(row)
-		if w.ID = row.ID; w.Status == withdrawal.Failed || w.Status == withdrawal.Cancelled {
+		found := w.Status == withdrawal.Completed && w.ProcessedAt.IsZero()
+		if found || w.Status == withdrawal.Failed || w.Status == withdrawal.Cancelled {
 			continue
 		}
-		if err := note(byID[row.ID], w.Tx); err != nil {
-			return nil, nil, err
-		}
+		note(byID[row.ID], w.Tx, chain.Intent{
+			To: chain.Address(w.Address), Amount: w.Amount, Memo: w.SentMemo, Currency: w.Currency, Network: chain.Network(w.Network),
+		})
 	}
 	rows, err = byKeys(ctx, a.cfg.Store, house.Payments.Table, of[1])
 	if err = unread.Take(err); err != nil {
@@ -270,12 +271,12 @@ func (a *App) toldOf(ctx context.Context, orders []chain.Intent) (txs, differ ma
 	}
 	for _, row := range rows {
 		p := house.Payments.Value(row)
-		if p.ID = row.ID; p.Status == house.Failed || p.Status == house.Cancelled {
+		if p.Status == house.Failed || p.Status == house.Cancelled {
 			continue
 		}
-		if err := note(byID[row.ID], p.Tx); err != nil {
-			return nil, nil, err
-		}
+		note(byID[row.ID], p.Tx, chain.Intent{
+			To: chain.Address(p.Address), Amount: p.Amount, Memo: p.Memo, Currency: p.Currency, Network: chain.Network(p.Network),
+		})
 	}
 	return txs, differ, nil
 }

@@ -242,10 +242,11 @@ func (a *App) unsealedAttempts(ctx context.Context, p storage.Partition, id stri
 		Table: outgoing.Attempts.Table, Partition: p, Where: []storage.Cond{{Column: "intent", Op: storage.Eq, Value: id}},
 	}, func(row storage.Row) error {
 		t := outgoing.Attempts.Value(row)
-		switch one := t.Named(row.ID); {
-		case t.State == outgoing.Open && t.Purpose == chain.ForCancel && v.Cancelling && !sealed[one]:
+		one := t.Named(row.ID)
+		if t.Purpose == chain.ForCancel && (v.Cancelling || t.State != outgoing.Open) && !sealed[one] {
 			back = append(back, mandate.Ending{Network: v.Network, Order: id, Back: one})
-		case t.State != outgoing.Open && !named[one.ID]:
+		}
+		if t.State != outgoing.Open && !named[one.ID] {
 			if ended.Dead = append(ended.Dead, one); t.State == outgoing.AttemptFinal {
 				ended.Landed = one
 			}
@@ -277,7 +278,7 @@ func (a *App) sealBacks(ctx context.Context) error {
 		}, func(rows []storage.Row) error {
 			rows = slices.DeleteFunc(rows, func(row storage.Row) bool {
 				v := outgoing.Intents.Value(row)
-				return v.Purpose != chain.ForWithdrawal || !v.Cancelling
+				return v.Purpose != chain.ForWithdrawal || v.Attempts == 0
 			})
 			_, err := a.resealRows(ctx, rows, "order", &Resealed{}, func(ctx context.Context, row storage.Row) (storage.Row, string, error) {
 				v, now, ok, err := outgoing.Intents.One(ctx, a.joined(), p, row.ID)

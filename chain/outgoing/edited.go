@@ -328,13 +328,22 @@ func (n *Sender) mayPay(ctx context.Context, j *claimedIntent, atts []*attempt, 
 	if tx := landed(atts); tx != "" {
 		return "it is " + string(j.v.State) + ", and its transaction " + tx + " has paid it", nil
 	}
+	for _, a := range atts {
+		may := a.st.State == chain.Pending || a.st.State == chain.Included && a.st.Executed && !n.final(j, &a.st)
+		if may && a.v.Purpose != chain.ForCancel && e.off {
+			return "it is " + string(j.v.State) + ", and the node has its transaction " + a.tx, nil
+		}
+	}
 	if e.off {
 		return "", nil
 	}
 	if tx, err := n.unsaid(ctx, j, atts, e); tx != "" || err != nil {
 		return "it is " + string(j.v.State) + ", and nobody has sealed that its transaction " + tx + " pays nobody", err
 	}
-	if why, err := n.elsewhere(ctx, j, atts, e); why != "" || err != nil {
+	if a, err := n.elsewhere(ctx, j, atts, e); a != nil || err != nil {
+		if err == nil {
+			why = a.st.By + " took what its transaction " + a.tx + " spends, and is none of its own: it may have paid it"
+		}
 		return why, err
 	}
 	for _, a := range atts {

@@ -49,6 +49,18 @@ func endingsOf(all []mandate.Ending) endings {
 	return e
 }
 
+// mayBePaid reports whether an order's Endings, genuine or not, say that it is disputed.
+func (r *IntentRow) mayBePaid() bool {
+	var all []mandate.Ending
+	for _, text := range r.Endings {
+		var e mandate.Ending
+		if e.Read(text) == nil {
+			all = append(all, e)
+		}
+	}
+	return endingsOf(all).disputed != ""
+}
+
 func disputedBy(tx string) string {
 	return tx + " took what its transactions spend, and is none of them: it may have paid it"
 }
@@ -101,11 +113,11 @@ func (n *Sender) freed(ctx context.Context, j *claimedIntent) error {
 	return nil
 }
 
-// elsewhere says which of the attempts of an order a final transaction has made impossible that is
-// none of its own, "" = none.
-func (n *Sender) elsewhere(ctx context.Context, j *claimedIntent, atts []*attempt, e *endings) (string, error) {
+// elsewhere returns an attempt that a final transaction has made impossible which is none of the
+// order's own, nil = there is none.
+func (n *Sender) elsewhere(ctx context.Context, j *claimedIntent, atts []*attempt, e *endings) (*attempt, error) {
 	if n.Sealed == nil {
-		return "", nil
+		return nil, nil //nolint:nilnil // none
 	}
 	for _, a := range atts {
 		taken := a.st.State == chain.Conflicted && n.final(j, &a.st) && a.st.By != ""
@@ -114,16 +126,20 @@ func (n *Sender) elsewhere(ctx context.Context, j *claimedIntent, atts []*attemp
 		}
 		by, _, known, err := Attempts.One(ctx, n.Store, n.part, a.st.By)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		if known && by.Intent == a.v.Intent {
-			if back, err := n.givesBack(ctx, a.st.By, &by); back || err != nil {
-				return "", err
+			back, err := n.givesBack(ctx, a.st.By, &by)
+			if err != nil {
+				return nil, err
+			}
+			if back {
+				continue
 			}
 		}
-		return a.st.By + " took what its transaction " + a.tx + " spends, and is none of its own: it may have paid it", nil
+		return a, nil
 	}
-	return "", nil
+	return nil, nil //nolint:nilnil // none
 }
 
 // givesBack reports whether an attempt pays nobody, and that was sealed when it was signed.

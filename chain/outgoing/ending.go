@@ -53,8 +53,15 @@ func (n *Sender) endedBefore(ctx context.Context, j *claimedIntent) (waits bool,
 	if err != nil {
 		return false, err
 	}
-	named := j.v.named()
-	atts := slices.DeleteFunc(byIntent[j.id], func(a *attempt) bool { return named[a.v.Named(a.tx).ID] })
+	ids := j.v.named()
+	var atts, named []*attempt
+	for _, a := range byIntent[j.id] {
+		if ids[a.v.Named(a.tx).ID] {
+			named = append(named, a)
+		} else {
+			atts = append(atts, a)
+		}
+	}
 	if len(atts) == 0 {
 		return false, nil
 	}
@@ -62,7 +69,23 @@ func (n *Sender) endedBefore(ctx context.Context, j *claimedIntent) (waits bool,
 		return true, n.waitOr(ctx, j, &waitError{ReasonNode, err.Error()})
 	}
 	var e mandate.Ending
+	taken, err := n.elsewhere(ctx, j, append(atts, named...), &endings{})
+	if err != nil {
+		return true, err
+	}
+	if taken != nil {
+		e.By = taken.st.By
+		j.disputed, j.edited = true, disputedBy(e.By)
+	}
 	for _, a := range atts {
+		if a.st.State == chain.Included && a.st.Executed && a.v.Purpose == chain.ForCancel && n.final(j, &a.st) {
+			if back, err := n.givesBack(ctx, a.tx, &a.v); err != nil {
+				return true, err
+			} else if !back {
+				j.edited = "it is to start, and nobody has sealed that its transaction " + a.tx + " pays nobody"
+				return true, n.keepBack(ctx, j)
+			}
+		}
 		switch {
 		case !n.final(j, &a.st):
 		case a.st.State == chain.Conflicted:
@@ -78,7 +101,10 @@ func (n *Sender) endedBefore(ctx context.Context, j *claimedIntent) (waits bool,
 	if len(e.Dead) == 0 && e.Landed.ID == "" {
 		return false, nil
 	}
-	return false, n.seal(ctx, j.id, &j.v, &e)
+	if err := n.seal(ctx, j.id, &j.v, &e); err != nil || !j.disputed {
+		return err != nil, err
+	}
+	return true, n.keepBack(ctx, j)
 }
 
 // ask asks the node about attempts, open or closed.

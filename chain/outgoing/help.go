@@ -135,7 +135,7 @@ func (n *Sender) cancelIdle(ctx context.Context, j *claimedIntent) error {
 		return err
 	}
 	j.v.State, j.v.Reason = Cancelled, ""
-	if j.v.Attempts > 0 && j.v.Tx != "" {
+	if j.v.Attempts > 0 && j.v.Purpose == chain.ForWithdrawal {
 		j.v.State, j.v.Reason = Failed, ReasonCancelled
 	}
 	return nil

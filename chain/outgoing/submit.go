@@ -143,8 +143,8 @@ func (n *Sender) check(in chain.Intent) error {
 
 // Cancel ends an intent of which nothing was signed. cancelled is true where it
 // is cancelled now, also where it was before; false where a transaction of it
-// is being signed, was signed, or has ended otherwise: it can then not be
-// stopped. The error wraps ErrNoIntent for an unknown id.
+// is being signed, was signed, or has ended otherwise, or where something else may have paid it:
+// it can then not be stopped. The error wraps ErrNoIntent for an unknown id.
 func (n *Sender) Cancel(ctx context.Context, id string) (cancelled bool, err error) {
 	err = storage.Decide(ctx, n.Store, func(ctx context.Context) (storage.Change, error) {
 		v, row, ok, err := Intents.One(ctx, n.Store, n.part, id)
@@ -156,7 +156,7 @@ func (n *Sender) Cancel(ctx context.Context, id string) (cancelled bool, err err
 		}
 		cancelled = v.State == Cancelled
 		j := &claimedIntent{id: id, v: v}
-		if cancelled || !v.idle() || helps(id) {
+		if cancelled || !v.idle() || helps(id) || v.mayBePaid() {
 			return storage.Change{}, nil
 		}
 		if _, _, isMember, err := Batches.One(ctx, n.Store, n.part, id); err != nil || isMember {

@@ -147,16 +147,13 @@ func (a *account) put(currency string, s Spot) {
 	a.look.Spots[currency] = s
 }
 
-// renew forgets the base once in a week, of an address that pays once in four: what was written into
-// the store below it since would never be seen.
+// renew forgets the base once in a week, unless the address pays: what was written into the store
+// below it since would never be seen.
 func (a *account) renew(now time.Time) {
-	round := 7 * 24 * time.Hour
-	if a.pays() {
-		round *= 4
-	}
-	spread := time.Duration(a.owner.Seq%97) * round / 97 // so that not all are summed up on one day
-	turn := func(t time.Time) int64 { return t.Add(spread).UnixNano() / int64(round) }
-	if a.look.Height > 0 && turn(a.look.Looked) != turn(now) {
+	const week = 7 * 24 * time.Hour
+	spread := time.Duration(a.owner.Seq%97) * week / 97 // so that not all are summed up on one day
+	turn := func(t time.Time) int64 { return t.Add(spread).UnixNano() / int64(week) }
+	if a.look.Height > 0 && !a.pays() && turn(a.look.Looked) != turn(now) {
 		a.unfold()
 	}
 }

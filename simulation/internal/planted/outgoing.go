@@ -17,7 +17,7 @@ var outgoingBugs = []Bug{
 	},
 	{
 		ID: "cancel-after-sign", File: "chain/outgoing/submit.go",
-		Old:  `if cancelled || !v.idle() || helps(id) {`,
+		Old:  `if cancelled || !v.idle() || helps(id) || v.mayBePaid() {`,
 		New:  `if cancelled || v.State == Final {`,
 		What: "an order that is signed can be cancelled",
 	},

@@ -198,8 +198,8 @@ var doorRemovals = []Bug{
 	},
 	{
 		ID: "FS02-base-for-ever", File: "wallet/reconcile/sums.go",
-		Old:  "	if a.look.Height > 0 && turn",
-		New:  "	if a.look.Height < 0 && turn",
+		Old:  "	if a.look.Height > 0 && !a.pays()",
+		New:  "	if a.look.Height < 0 && !a.pays()",
 		What: "a deposit that was edited below what was summed up is never found", Package: ".", Test: "TestI26_ADriftBelowWhatWasSummedUpIsFound",
 	},
 	{
