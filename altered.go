@@ -105,8 +105,8 @@ func (a *App) uncalled(ctx context.Context, order *storage.Row, v *outgoing.Inte
 
 const ofNonce = "nonce"
 
-// editedNonces finds rows of nonces of our hot addresses on a network that stop what is sent from there:
-// whose next one an order has already, or which an order holds that draws none.
+// editedNonces finds hot addresses of a network from which nothing can be sent, because the row of their
+// nonce was edited: an order has the next nonce already, or an order holds it that does not draw it.
 func (a *App) editedNonces(ctx context.Context, n chain.Network) (out []Contradiction, err error) {
 	part := storage.Network(string(n))
 	err = storage.Pages(ctx, a.cfg.Store, storage.Query{Table: outgoing.Nonces.Table, Partition: part, Limit: page}, func(rows []storage.Row) error {
@@ -148,6 +148,7 @@ func (a *App) editedNonces(ctx context.Context, n chain.Network) (out []Contradi
 	return out, err
 }
 
+// editedNonce says what is wrong with the row of an address's nonce, "" = nothing.
 func (a *App) editedNonce(ctx context.Context, part storage.Partition, row storage.Row) (why string, err error) {
 	v := outgoing.Nonces.Value(row)
 	last, err := a.cfg.Store.Find(ctx, storage.Query{
@@ -174,7 +175,7 @@ func (a *App) editedNonce(ctx context.Context, part storage.Partition, row stora
 	case !known:
 		return "order " + v.Holder + " holds its next nonce, and is not there", nil
 	case string(o.From) != row.ID || len(o.Plan) == 0:
-		return "order " + v.Holder + " holds its next nonce, and draws none of it", nil
+		return "order " + v.Holder + " holds its next nonce, and does not draw it", nil
 	}
 	return "", nil
 }

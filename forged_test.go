@@ -33,7 +33,9 @@ func TestFS02_W13_AForgedDepositIsBoundedAndFound(t *testing.T) {
 	}
 }
 
+// forgedDeposit makes a deposit up, of a merchant who has no other where ofNew is set.
 func forgedDeposit(t *testing.T, ofNew bool) {
+	t.Helper()
 	i := newInsider(t, "USDTERC20")
 	usdt, err := chain.MainnetRegistry().Currency("USDTERC20")
 	require.NoError(t, err)
@@ -71,12 +73,12 @@ func forgedDeposit(t *testing.T, ofNew bool) {
 	p, err := i.app.Payments.Create(ctx, i.tenant, payment.CreateInput{Pricing: payment.Pricing{Amount: "900", Currency: "USDTERC20"}})
 	require.NoError(t, err)
 	part := storage.Network("ETH")
-	real, err := i.store.Find(ctx, storage.Query{Table: incoming.Sightings.Table, Partition: part, Limit: 1, Where: []storage.Cond{
+	came, err := i.store.Find(ctx, storage.Query{Table: incoming.Sightings.Table, Partition: part, Limit: 1, Where: []storage.Cond{
 		{Column: "state", Op: storage.Eq, Value: incoming.Final}, {Column: "currency", Op: storage.Eq, Value: "USDTERC20"},
 	}})
 	require.NoError(t, err)
-	require.NotEmpty(t, real)
-	s := incoming.Sightings.Value(real[0])
+	require.NotEmpty(t, came)
+	s := incoming.Sightings.Value(came[0])
 	s.Tx, s.Address, s.Tenant = "0x"+s.Tx[3:]+"0", p.Address, i.tenant
 	s.Exact, s.FirstSeen, s.Forward, s.ForwardTx = usdt.Decimal(p.Due), i.clock.Now(), incoming.ForwardNone, ""
 	s.Amount = p.Due
@@ -89,13 +91,13 @@ func forgedDeposit(t *testing.T, ofNew bool) {
 		last = i.withdraw("USDTERC20", "100", i.thief) // it was credited
 		i.work(10)
 	}
-	left := func() {
+	bounded := func() {
 		t.Helper()
-		left := world.Balance(i.thief, "USDTERC20")
-		require.True(t, left.LessThanOrEqual(usdt.Decimal(limit)), "%s", left)
-		require.Equal(t, ofNew, left.IsZero(), "%s", left)
+		got := world.Balance(i.thief, "USDTERC20")
+		require.True(t, got.LessThanOrEqual(usdt.Decimal(limit)), "%s", got)
+		require.Equal(t, ofNew, got.IsZero(), "%s", got)
 	}
-	left()
+	bounded()
 	last, err = i.app.Withdrawals.Get(ctx, i.tenant, last.ID)
 	require.NoError(t, err)
 	require.Equal(t, map[bool]string{true: withdrawal.ShownHotShort, false: withdrawal.ShownStuck}[ofNew], last.WaitingReason())
@@ -104,7 +106,7 @@ func forgedDeposit(t *testing.T, ofNew bool) {
 		i.work(1)
 	}
 	require.Contains(t, i.log.heard(), "books_differ")
-	left()
+	bounded()
 	halts, err := i.app.Operate.Halts(ctx)
 	require.NoError(t, err)
 	require.NotEmpty(t, halts)

@@ -227,9 +227,9 @@ func (a *App) sealedEndings(_ context.Context, order string, endings []string) (
 	return out, nil
 }
 
-// toldOf returns, by order, the hash of the transaction that its withdrawal or payment of the
-// house's own names, and why an order is not what that says. One that has failed says nothing, and one
-// that another transaction was found to have paid names none of its order's.
+// toldOf is outgoing.Config.Told: it reads withdrawals and payments of the house's own. It says nothing
+// of those that have failed or were cancelled, nor of withdrawals that Withdrawals.Found completed: the
+// transaction that these name is none of their order's.
 func (a *App) toldOf(ctx context.Context, orders []chain.Intent) (txs, differ map[string]string, err error) {
 	txs, differ = map[string]string{}, map[string]string{}
 	note := func(o *chain.Intent, tx string, ordered chain.Intent) {

@@ -25,7 +25,7 @@ import (
 
 // Report is what Verify found about one tenant.
 type Report struct {
-	Tenant string // "" = what was found in the audit logs and directories of addresses, which are of no tenant; there is none where nothing was
+	Tenant string // "" = what was found in audit logs, directories of addresses and nonces, which are of no tenant; there is none where nothing was
 	Ledger ledger.Report
 	// Holds are wallets whose held amount is not what live withdrawals and
 	// pending transfers hold.

@@ -101,7 +101,7 @@ func (m *move) queued(o Outcome) error {
 			m.reason(o.Reason)
 			m.touch()
 			if o.Reason == WaitingAltered {
-				m.notice(NoticeAltered, "its transaction "+m.w.Tx+" can never land, and what took its place may have paid it: cancel the transaction once you know that it was not paid")
+				m.notice(NoticeAltered, "it is not sent again: its rows contradict each other, or a transaction that is none of its own may have paid it (order_altered in the log names it)")
 			}
 		}
 		if o.Reason != "" {

@@ -31,8 +31,8 @@ type Ending struct {
 	// Back was signed and pays nobody: once it has landed, the order's nonce or coins are ours
 	// again. "" = none.
 	Back Attempt `json:"back,omitzero"`
-	// By is the hash of a transaction that took what those of Dead spend, and is none of the order's:
-	// it may have paid the order, "" = there is none. The order waits until a person has looked.
+	// By is the hash of a transaction that took what those of Dead spend, and is none of the order's. It
+	// may have paid the order, which waits until a person has looked. "" = there is none.
 	By string `json:"by,omitempty"`
 	// Off: an operator has said that nothing has paid the order, and nothing is to.
 	Off bool `json:"off,omitempty"`

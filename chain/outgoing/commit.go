@@ -44,7 +44,8 @@ type transition struct {
 	// alone ends what is paid together: each member of the batch starts again.
 	alone  bool
 	unpaid []*claimedIntent // those of them who start again though the rest have landed
-	// ended is what became of transactions: whoever starts again has it sealed.
+	// ended is what became of transactions. It is sealed for each order that they do not settle: one that
+	// starts again, has failed, or has other transactions open.
 	ended *mandate.Ending
 }
 

@@ -20,7 +20,8 @@ import (
 
 // Repeated says of those orders, which are to start, why they must not: their rows say that
 // somebody set them back. One that starts again has only attempts that are dead or have
-// landed in vain, and its owner was told so. Or what may have paid them is none of their transactions.
+// landed in vain, and its owner was told so. Or they are disputed: a transaction that is none of their
+// own may have paid them.
 func (n *Sender) Repeated(ctx context.Context, ids ...string) (map[string]string, error) {
 	byIntent, err := n.attempts(ctx, ids...)
 	if err != nil {
@@ -113,23 +114,26 @@ func (n *Sender) setBack(ctx context.Context, all []*claimedIntent) ([]*claimedI
 	return jobs, err
 }
 
-// keepBack puts an order aside that somebody has set back, or that is disputed. Its owner is told
-// nothing: what he was told is what shows that it was.
+// keepBack puts an order aside that somebody has set back, or that is disputed. The owner of one that was
+// set back is told nothing: what he was told before is what shows it.
 func (n *Sender) keepBack(ctx context.Context, j *claimedIntent) error {
 	j.v.State, j.v.Reason, j.v.Tries = Waiting, ReasonAltered, j.v.Tries+1
-	pause := n.pause(j.v.Tries)
+	s := transition{op: onKeepBack, due: n.Now().Add(n.pause(j.v.Tries))}
 	if j.disputed {
-		pause = disputedFor
+		s.due = n.Now().Add(disputedAgain)
+		if j.waited != ReasonAltered {
+			s.outcome = n.outcome(j)
+		}
 	}
-	err := n.commit(ctx, j, transition{op: onKeepBack, due: n.Now().Add(pause)})
+	err := n.commit(ctx, j, s)
 	if err == nil {
 		n.altered(j, j.edited)
 	}
 	return err
 }
 
-// disputedFor is how often it is said that an order waits for a person.
-const disputedFor = 6 * time.Hour
+// disputedAgain is how often the log says that a disputed order waits.
+const disputedAgain = 6 * time.Hour
 
 // truthful leaves out outcomes that somebody edited. One that says that nothing of an order
 // lands any more has its owner release what is held for it, so the order's own row and its
@@ -328,23 +332,22 @@ func (n *Sender) mayPay(ctx context.Context, j *claimedIntent, atts []*attempt, 
 	if tx := landed(atts); tx != "" {
 		return "it is " + string(j.v.State) + ", and its transaction " + tx + " has paid it", nil
 	}
-	for _, a := range atts {
-		may := a.st.State == chain.Pending || a.st.State == chain.Included && a.st.Executed && !n.final(j, &a.st)
-		if may && a.v.Purpose != chain.ForCancel && e.off {
-			return "it is " + string(j.v.State) + ", and the node has its transaction " + a.tx, nil
+	if e.off { // a person knows more than the node, but not what the node still has
+		for _, a := range atts {
+			if a.st.State == chain.Pending && a.v.Purpose != chain.ForCancel {
+				return "it is " + string(j.v.State) + ", and the node has its transaction " + a.tx, nil
+			}
 		}
-	}
-	if e.off {
 		return "", nil
 	}
-	if tx, err := n.unsaid(ctx, j, atts, e); tx != "" || err != nil {
+	if tx, err := n.unsealedCancel(ctx, j, atts, e); tx != "" || err != nil {
 		return "it is " + string(j.v.State) + ", and nobody has sealed that its transaction " + tx + " pays nobody", err
 	}
-	if a, err := n.elsewhere(ctx, j, atts, e); a != nil || err != nil {
-		if err == nil {
-			why = a.st.By + " took what its transaction " + a.tx + " spends, and is none of its own: it may have paid it"
-		}
-		return why, err
+	switch a, err := n.takenElsewhere(ctx, j, atts, e); {
+	case err != nil:
+		return "", err
+	case a != nil:
+		return "it is " + string(j.v.State) + ", and " + disputedBy(a.st.By), nil
 	}
 	for _, a := range atts {
 		dead := a.st.State != chain.Pending && n.final(j, &a.st) || e.dead[a.v.Named(a.tx)]
@@ -443,7 +446,10 @@ func (n *Sender) reserved(ctx context.Context, j *claimedIntent, spends []string
 // shares reports whether spends have something in common with each open attempt, so that
 // only one of them can land.
 func shares(atts []*attempt, spends []string) bool {
-	return !slices.ContainsFunc(atts, func(a *attempt) bool {
-		return a.v.State == Open && !slices.ContainsFunc(a.v.Spends, func(s string) bool { return slices.Contains(spends, s) })
-	})
+	return !slices.ContainsFunc(atts, func(a *attempt) bool { return a.v.State == Open && !overlap(a.v.Spends, spends) })
+}
+
+// overlap reports whether two transactions spend the same nonce or coin.
+func overlap(x, y []string) bool {
+	return slices.ContainsFunc(x, func(s string) bool { return slices.Contains(y, s) })
 }

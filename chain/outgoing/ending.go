@@ -44,7 +44,7 @@ func (r *IntentRow) named() map[string]bool {
 
 // endedBefore asks the node about transactions of an order that starts again of which it has
 // no Ending: a process of an earlier version made none. waits says that the order was put aside,
-// because one of them has paid it.
+// because a transaction has paid it, or may have.
 func (n *Sender) endedBefore(ctx context.Context, j *claimedIntent) (waits bool, err error) {
 	if n.Ending == nil || j.v.Attempts == 0 || j.v.Purpose != chain.ForWithdrawal {
 		return false, nil
@@ -69,7 +69,7 @@ func (n *Sender) endedBefore(ctx context.Context, j *claimedIntent) (waits bool,
 		return true, n.waitOr(ctx, j, &waitError{ReasonNode, err.Error()})
 	}
 	var e mandate.Ending
-	taken, err := n.elsewhere(ctx, j, append(atts, named...), &endings{})
+	taken, err := n.takenElsewhere(ctx, j, append(atts, named...), &endings{})
 	if err != nil {
 		return true, err
 	}
@@ -78,25 +78,29 @@ func (n *Sender) endedBefore(ctx context.Context, j *claimedIntent) (waits bool,
 		j.disputed, j.edited = true, disputedBy(e.By)
 	}
 	for _, a := range atts {
-		if a.st.State == chain.Included && a.st.Executed && a.v.Purpose == chain.ForCancel && n.final(j, &a.st) {
-			if back, err := n.givesBack(ctx, a.tx, &a.v); err != nil {
-				return true, err
-			} else if !back {
-				j.edited = "it is to start, and nobody has sealed that its transaction " + a.tx + " pays nobody"
-				return true, n.keepBack(ctx, j)
-			}
-		}
 		switch {
 		case !n.final(j, &a.st):
+			continue
 		case a.st.State == chain.Conflicted:
 			e.Dead = append(e.Dead, a.v.Named(a.tx))
+			continue
 		case a.st.State != chain.Included:
-		case a.st.Executed && a.v.Purpose != chain.ForCancel:
-			j.edited = "it is to start, and its transaction " + a.tx + " has paid it"
-			return true, n.keepBack(ctx, j)
-		default:
-			e.Landed, e.Reverted = a.v.Named(a.tx), !a.st.Executed
+			continue
 		}
+		back := false
+		if a.st.Executed {
+			if back, err = n.givesBack(ctx, a.tx, &a.v); err != nil {
+				return true, err
+			}
+		}
+		if a.st.Executed && !back {
+			j.edited = "it is to start, and its transaction " + a.tx + " has paid it"
+			if a.v.Purpose == chain.ForCancel {
+				j.edited = "it is to start, and nobody has sealed that its transaction " + a.tx + " pays nobody"
+			}
+			return true, n.keepBack(ctx, j)
+		}
+		e.Landed, e.Reverted = a.v.Named(a.tx), !a.st.Executed
 	}
 	if len(e.Dead) == 0 && e.Landed.ID == "" {
 		return false, nil

@@ -163,7 +163,7 @@ func (n *Sender) closeAttempts(ctx context.Context, j *claimedIntent, atts []*at
 		case a == won:
 			fate, a.v.Cost = onFinal, a.st.Cost
 			s.ended.Landed, s.ended.Reverted = a.v.Named(a.tx), !a.st.Executed
-		case won == nil, a.st.State == chain.Conflicted && n.final(j, &a.st), slices.ContainsFunc(a.v.Spends, func(s string) bool { return slices.Contains(won.v.Spends, s) }):
+		case won == nil, a.st.State == chain.Conflicted && n.final(j, &a.st), overlap(a.v.Spends, won.v.Spends):
 			s.ended.Dead = append(s.ended.Dead, a.v.Named(a.tx))
 		}
 		if err := a.becomes(fate); err != nil {

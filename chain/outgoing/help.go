@@ -89,16 +89,17 @@ func (n *Sender) SpeedUp(ctx context.Context, id string, maxCost ledger.Amount, 
 // is cancelled at once; of one that was signed a transaction to ourselves takes the nonce
 // or the coins, at a higher fee. Which of the two lands is the network's decision: the
 // intent fails with ReasonCancelled or settles. Those that were paid in the same transaction
-// start again. Where a transaction that is none of the intent's took what its own spend, the call
-// says that it has not paid the intent, which fails. The same of one that has ended, and whose owner was
-// not told because the App could not be sure. Without by nothing is written. The error wraps ErrHelp where the owner was
-// told that it is executed, as it is then sent until it lands, where another one's
-// transaction pays it, and where the network replaces no transaction.
+// start again. A disputed intent waits because a transaction that is none of its own may have paid it:
+// the call says that this transaction has not paid it, and the intent fails. Of one that has failed or was
+// cancelled, and whose owner does not hear it because the App is not sure, the call says the same.
+// Without by nothing is written. The error wraps ErrHelp where the owner was told that it is executed,
+// as it is then sent until it lands, where another one's transaction pays it, where the network replaces
+// no transaction, and where the node has a transaction that has paid an ended one, or may.
 func (n *Sender) CancelTransaction(ctx context.Context, id string, by *Recorded) (before, after Help, err error) {
 	return n.intervene(ctx, id, by, func(j *claimedIntent) error {
 		switch {
 		case j.v.ended():
-			return n.freed(ctx, j)
+			return n.releaseEnded(ctx, j)
 		case helps(id):
 			return noHelp(id, "it helps another, and ends with that one")
 		case j.v.ExecutedReported:
@@ -124,8 +125,8 @@ func (n *Sender) CancelTransaction(ctx context.Context, id string, by *Recorded)
 	})
 }
 
-// cancelIdle ends an order of which nothing can land. One that its owner knows to have been signed has
-// failed.
+// cancelIdle ends an order of which nothing can land. One that was signed before has failed: its owner
+// knows it as signed, and takes no Cancelled.
 func (n *Sender) cancelIdle(ctx context.Context, j *claimedIntent) error {
 	e, err := n.sealed(ctx, j.id, &j.v)
 	if err == nil && e.disputed != "" {

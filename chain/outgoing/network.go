@@ -82,9 +82,9 @@ type Config struct {
 	// Sealed returns those of an order's texts of Ending that the host has made. Defaults to none:
 	// then a withdrawal whose nonce or coins an unknown transaction took fails.
 	Sealed func(ctx context.Context, order string, endings []string) ([]mandate.Ending, error)
-	// Told returns, by order id, the hash of the transaction that the order's owner was last told
-	// of, and why an order is not what its owner has ordered. An order is left out of both where it
-	// is as ordered and its owner was told of none. Defaults to believing this package's own rows.
+	// Told returns, by order id, the hash of the transaction that the order's owner was last told of
+	// (txs), and what of the order is not as its owner has ordered it (differ). txs has no order whose
+	// owner was told of no transaction. Defaults to believing this package's own rows.
 	Told func(ctx context.Context, orders []chain.Intent) (txs, differ map[string]string, err error)
 	// Guards are rows beside those of Halts that the Changes which reserve, replace, store
 	// and send again require unchanged. They are read before Halted is asked. Defaults to none.

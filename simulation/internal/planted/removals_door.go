@@ -150,8 +150,8 @@ var doorRemovals = []Bug{
 	},
 	{
 		ID: "FS02-node-is-not-asked-again", File: "chain/outgoing/ending.go",
-		Old:  "		case a.st.Executed && a.v.Purpose != chain.ForCancel:",
-		New:  "		case !a.st.Executed && a.v.Purpose == chain.ForCancel:",
+		Old:  "		if a.st.Executed && !back {",
+		New:  "		if !a.st.Executed && back {",
 		What: "an order that starts again though it is paid is not named", Package: ".", Test: "TestFS02_OrderWhoseRowsAllSayThatItDiedIsNotPaidAgain",
 	},
 	{
@@ -179,7 +179,7 @@ var doorRemovals = []Bug{
 		What: "a payout is called failed, as the rows of its transaction are hidden", Package: ".", Test: "TestFS02_PayoutWhoseTransactionIsHiddenGivesNothingBack",
 	},
 	{
-		ID: "FS02-taken-by-an-unknown-transaction", File: "chain/outgoing/elsewhere.go",
+		ID: "FS02-taken-by-an-unknown-transaction", File: "chain/outgoing/disputed.go",
 		Old:  "	if !p.foreign || n.Sealed == nil",
 		New:  "	if p.foreign || n.Sealed == nil",
 		What: "a payout that a transaction without a row has paid gives its owner the money back", Package: ".", Test: "TestFS02_PayoutThatAnUnknownTransactionMayHavePaidGivesNothingBack",
@@ -203,13 +203,13 @@ var doorRemovals = []Bug{
 		What: "a deposit that was edited below what was summed up is never found", Package: ".", Test: "TestI26_ADriftBelowWhatWasSummedUpIsFound",
 	},
 	{
-		ID: "FS02-taken-and-called-failed", File: "chain/outgoing/elsewhere.go",
+		ID: "FS02-taken-and-called-failed", File: "chain/outgoing/disputed.go",
 		Old:  "		if !taken || e.dead",
 		New:  "		if taken || e.dead",
 		What: "the same, where the other rows agree", Package: ".", Test: "TestFS02_PayoutThatAnUnknownTransactionMayHavePaidGivesNothingBack",
 	},
 	{
-		ID: "FS02-taken-back-without-seal", File: "chain/outgoing/elsewhere.go",
+		ID: "FS02-taken-back-without-seal", File: "chain/outgoing/disputed.go",
 		Old:  "		if back, err := n.givesBack(ctx, a.tx, &a.v); !back || err != nil {",
 		New:  "		if back, err := n.givesBack(ctx, a.tx, &a.v); !back && err != nil {",
 		What: "a payout is called failed, as the row of what pays it says that it pays nobody", Package: ".", Test: "TestFS02_EditedRowsThatAgreeGiveNothingBack",
@@ -249,6 +249,18 @@ var doorRemovals = []Bug{
 		Old:  "	if n.Now().Before(d.since.Add(n.StuckAfter)) {",
 		New:  "	if n.Now().Before(d.since) {",
 		What: "a nonce that a node said once is believed of an address without a history", Package: "chain/outgoing", Test: "TestW05_DepositAddressWaitsWhereItsFirstNonceIsDoubtful",
+	},
+	{
+		ID: "FS02-house-payment-shows-nothing", File: "wallet/house/step.go",
+		Old:  "		if m.p.Status == Processing && newer {",
+		New:  "		if m.p.Status != Processing && newer {",
+		What: "a disputed payment of the house's own does not show why it waits", Package: ".", Test: "TestFS02_HousePaymentThatAnUnknownTransactionMayHavePaidGivesNothingBack",
+	},
+	{
+		ID: "FS02-edited-nonce", File: "altered.go",
+		Old:  "		if o.Nonce > v.Next || last",
+		New:  "		if o.Nonce < v.Next && last",
+		What: "Verify does not see that the next nonce of a hot address was used already", Package: ".", Test: "TestFS02_EditedNonceIsNamed",
 	},
 	{
 		ID: "FS02-stray-member", File: "lost.go",

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/wallet/house"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -36,20 +37,8 @@ func TestFS02_PayoutThatAnUnknownTransactionMayHavePaidGivesNothingBack(t *testi
 					world := i.chains[c.Network]
 					to := world.Customer("supplier")
 					w := i.withdraw(currency, amount, to)
-					require.NoError(t, i.app.Step(t.Context()))
-					require.Len(t, i.sent(w.ID), 1)
-					i.stick(c.Network)
-					for n := 0; len(i.sent(w.ID)) < 2; n++ {
-						require.Less(t, n, 100)
-						i.clock.Advance(time.Minute)
-						require.NoError(t, i.app.Step(t.Context()))
-					}
-					first := i.sent(w.ID)[0]
-					world.SetFeeLevel(0)
-					world.Drop(i.sent(w.ID)...)
-					require.NoError(t, world.Resend(first))
-					world.MineOnly(first)
-					undo := i.rowOf("cryptopay_attempts", first)
+					first := i.firstLands(c.Network, w.ID)
+					undo := i.rowOf("attempts", first)
 					i.edit(edits[0], first)
 					for _, e := range edits[1:] {
 						i.edit(e, w.ID)
@@ -88,14 +77,77 @@ func TestFS02_PayoutThatAnUnknownTransactionMayHavePaidGivesNothingBack(t *testi
 	}
 }
 
+// The same of a payment of the house's own: it shows why it waits, and gives nothing back, also where its
+// rows are edited to say that it failed.
+func TestFS02_HousePaymentThatAnUnknownTransactionMayHavePaidGivesNothingBack(t *testing.T) {
+	t.Parallel()
+	for _, failed := range []bool{false, true} {
+		t.Run(fmt.Sprint("said to have failed ", failed), func(t *testing.T) {
+			t.Parallel()
+			i := newInsider(t, "USDTERC20")
+			world := i.chains["ETH"]
+			to := world.Customer("house")
+			configure := i.configure
+			i.configure = func(c *cryptopay.Config) {
+				configure(c)
+				c.HouseAddresses = []house.Address{{Network: "ETH", Address: to}}
+			}
+			i.restart()
+			p, _, err := i.app.Operate.WithdrawOperatorFunds(t.Context(), house.Take{
+				Tenant: i.tenant, Currency: "ETH", Amount: 1_000_000, Address: string(to), Key: "k",
+			}, because("x"))
+			require.NoError(t, err)
+			for n := 0; len(i.sent(p.ID)) == 0; n++ {
+				require.Less(t, n, 10)
+				require.NoError(t, i.app.Step(t.Context()))
+			}
+			first := i.firstLands("ETH", p.ID)
+			i.edit("DELETE FROM cryptopay_attempts WHERE id = ?", first)
+			if failed {
+				i.edit("DELETE FROM cryptopay_attempts WHERE intent = ?", p.ID)
+				i.edit("UPDATE cryptopay_intents SET state = 'failed', due = 0 WHERE id = ?", p.ID)
+				i.edit("UPDATE cryptopay_outcomes SET state = 'failed', due = 1 WHERE id = ?", p.ID)
+			}
+			i.work(30)
+			p, err = i.app.Operate.HousePayment(t.Context(), i.tenant, p.ID)
+			require.NoError(t, err)
+			require.Equal(t, house.Processing, p.Status)
+			require.Contains(t, i.log.heard(), "order_altered")
+			if !failed {
+				require.Equal(t, house.WaitingAltered, p.Waiting)
+			}
+		})
+	}
+}
+
+// firstLands has an order replaced by a dearer transaction, and the first one in a block. It returns
+// the hash of that.
+func (i *insider) firstLands(n chain.Network, id string) string {
+	i.t.Helper()
+	require.NoError(i.t, i.app.Step(i.t.Context()))
+	require.Len(i.t, i.sent(id), 1)
+	i.stick(n)
+	for minutes := 0; len(i.sent(id)) < 2; minutes++ {
+		require.Less(i.t, minutes, 100)
+		i.clock.Advance(time.Minute)
+		require.NoError(i.t, i.app.Step(i.t.Context()))
+	}
+	first, world := i.sent(id)[0], i.chains[n]
+	world.SetFeeLevel(0)
+	world.Drop(i.sent(id)...)
+	require.NoError(i.t, world.Resend(first))
+	world.MineOnly(first)
+	return first
+}
+
 // rowOf remembers a row, and returns what writes it again.
 func (i *insider) rowOf(table, id string) (undo func()) {
 	i.t.Helper()
-	_, err := i.db.Exec("CREATE TABLE kept AS SELECT * FROM "+table+" WHERE id = ?", id)
-	require.NoError(i.t, err)
+	back := i.deletes(table, "id = ?", id)
+	back()
 	return func() {
-		_, err := i.db.Exec("DELETE FROM "+table+" WHERE id = ?", id)
+		_, err := i.db.Exec("DELETE FROM cryptopay_"+table+" WHERE id = ?", id)
 		require.NoError(i.t, err)
-		i.edit("INSERT INTO " + table + " SELECT * FROM kept")
+		back()
 	}
 }

@@ -12,14 +12,14 @@ import (
 // Only our keys sign what spends our nonces and coins. Where a block has a transaction that took
 // what a withdrawal's transactions spend, and that is none of them, its row was deleted, the store
 // is older than the chain, or somebody else has the key. It may have paid the withdrawal. So the
-// withdrawal is disputed: it waits until a person has looked. The node's word is sealed when it is
-// first heard, as nodes know for a short time only what took a nonce.
+// withdrawal is disputed: it waits until a person has looked. What the node says is sealed at once,
+// because a node knows only for a short time which transaction used a nonce.
 
-// endings is what was sealed of an order.
+// endings are what the App has sealed of an order.
 type endings struct {
-	dead     map[mandate.Attempt]bool // can never pay it, and nothing else that is unknown has
-	disputed string                   // hash of what may have paid it, and nobody has decided; "" = none
-	off      bool                     // an operator has said that nothing has paid it
+	dead     map[mandate.Attempt]bool // attempts that can never pay it; no transaction of others took their place
+	disputed string                   // hash of a transaction that may have paid it, "" = there is none, or a person has decided
+	off      bool                     // a person has decided that nothing has paid it
 }
 
 func (n *Sender) sealed(ctx context.Context, id string, v *IntentRow) (e endings, err error) {
@@ -49,24 +49,22 @@ func endingsOf(all []mandate.Ending) endings {
 	return e
 }
 
-// mayBePaid reports whether an order's Endings, genuine or not, say that it is disputed.
+// mayBePaid reports whether an order's Endings, genuine or not, name a transaction that may have
+// paid it.
 func (r *IntentRow) mayBePaid() bool {
-	var all []mandate.Ending
-	for _, text := range r.Endings {
+	return slices.ContainsFunc(r.Endings, func(text string) bool {
 		var e mandate.Ending
-		if e.Read(text) == nil {
-			all = append(all, e)
-		}
-	}
-	return endingsOf(all).disputed != ""
+		return e.Read(text) == nil && e.By != ""
+	})
 }
 
+// disputedBy says why a disputed order waits.
 func disputedBy(tx string) string {
 	return tx + " took what its transactions spend, and is none of them: it may have paid it"
 }
 
-// taker is the hash of what took the place of a withdrawal's transactions and is none of them, ""
-// where there is none, or the withdrawal is sent until it lands.
+// taker is the hash of a transaction that took what a withdrawal's attempts spend and is none of
+// them. It is "" where there is none, and where the withdrawal is sent until it lands.
 func (n *Sender) taker(j *claimedIntent, p *attemptSummary) string {
 	if !p.foreign || n.Sealed == nil || j.v.Purpose != chain.ForWithdrawal || j.v.again() {
 		return ""
@@ -79,7 +77,7 @@ func (n *Sender) taker(j *claimedIntent, p *attemptSummary) string {
 	return "a transaction"
 }
 
-// dispute has an order wait for a person, and those that were to be paid with it.
+// dispute has an order wait until a person decides. The members of its batch leave it, and wait, too.
 func (n *Sender) dispute(j *claimedIntent, s *transition, by string) {
 	s.ended.By = by
 	n.requeue(j, s)
@@ -87,9 +85,9 @@ func (n *Sender) dispute(j *claimedIntent, s *transition, by string) {
 	n.altered(j, disputedBy(by))
 }
 
-// freed seals an operator's word that nothing has paid an order which has ended, and whose owner
-// was not told so, because the App could not be sure.
-func (n *Sender) freed(ctx context.Context, j *claimedIntent) error {
+// releaseEnded seals an operator's word that nothing has paid an order. The order has failed or was
+// cancelled, and its owner does not hear it, because the App cannot be sure that nothing has paid it.
+func (n *Sender) releaseEnded(ctx context.Context, j *claimedIntent) error {
 	_, row, _, err := Outcomes.One(ctx, n.Store, n.part, j.id)
 	switch {
 	case err != nil:
@@ -113,9 +111,9 @@ func (n *Sender) freed(ctx context.Context, j *claimedIntent) error {
 	return nil
 }
 
-// elsewhere returns an attempt that a final transaction has made impossible which is none of the
-// order's own, nil = there is none.
-func (n *Sender) elsewhere(ctx context.Context, j *claimedIntent, atts []*attempt, e *endings) (*attempt, error) {
+// takenElsewhere finds an attempt of an order that can never land because a final transaction took what
+// it spends, and that transaction is none of the order's own. nil = there is none.
+func (n *Sender) takenElsewhere(ctx context.Context, j *claimedIntent, atts []*attempt, e *endings) (*attempt, error) {
 	if n.Sealed == nil {
 		return nil, nil //nolint:nilnil // none
 	}
@@ -142,7 +140,8 @@ func (n *Sender) elsewhere(ctx context.Context, j *claimedIntent, atts []*attemp
 	return nil, nil //nolint:nilnil // none
 }
 
-// givesBack reports whether an attempt pays nobody, and that was sealed when it was signed.
+// givesBack reports whether an attempt gives a nonce or coins back to ourselves, and the App has sealed
+// that it does.
 func (n *Sender) givesBack(ctx context.Context, tx string, a *AttemptRow) (bool, error) {
 	if a.Purpose != chain.ForCancel || n.Back == nil {
 		return a.Purpose == chain.ForCancel, nil
@@ -154,9 +153,9 @@ func (n *Sender) givesBack(ctx context.Context, tx string, a *AttemptRow) (bool,
 	return n.Back(ctx, a.Intent, v.Endings, a.Named(tx))
 }
 
-// unsaid is an attempt that is said to pay nobody and has landed, or may, though nobody has sealed
-// that, "" = there is none.
-func (n *Sender) unsaid(ctx context.Context, j *claimedIntent, atts []*attempt, e *endings) (string, error) {
+// unsealedCancel is the hash of an attempt that has landed, or may: its row says that it pays nobody, and
+// the App has not sealed that. "" = there is none.
+func (n *Sender) unsealedCancel(ctx context.Context, j *claimedIntent, atts []*attempt, e *endings) (string, error) {
 	for _, a := range atts {
 		if a.v.Purpose != chain.ForCancel || e.dead[a.v.Named(a.tx)] || a.st.State == chain.Conflicted && n.final(j, &a.st) {
 			continue
@@ -168,7 +167,7 @@ func (n *Sender) unsaid(ctx context.Context, j *claimedIntent, atts []*attempt, 
 	return "", nil
 }
 
-// pays reports whether an attempt's outputs have what an order orders.
+// pays reports whether an attempt has an output that is what an order orders.
 func (r *AttemptRow) pays(j *claimedIntent) bool {
 	return slices.ContainsFunc(r.Outputs, func(o chain.Output) bool {
 		return o.To == j.v.To && o.Currency == j.v.Currency && o.Amount == j.v.Amount
