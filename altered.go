@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
@@ -51,13 +54,11 @@ func (a *App) editedOrders(ctx context.Context, p storage.Partition) (out []Cont
 				out = append(out, Contradiction{"order", row.ID, why})
 			}
 			if v.State == outgoing.Queued || v.State == outgoing.Waiting {
-				again, err := n.out.Repeated(ctx, row.ID)
+				refused, err := a.refusals(ctx, n, row.ID)
 				if err != nil {
 					return err
 				}
-				if why := again[row.ID]; why != "" {
-					out = append(out, Contradiction{"order", row.ID, why})
-				}
+				out = append(out, refused...)
 			}
 			if v.State == outgoing.Signed || v.State == outgoing.Executed {
 				uncalled, err := a.uncalled(ctx, &row, &v)
@@ -83,8 +84,46 @@ func (a *App) editedOrders(ctx context.Context, p storage.Partition) (out []Cont
 		if err = unread.Take(err); err != nil {
 			return out, err
 		}
+		refused, err := a.refusedOutcomes(ctx, n, p)
+		out = append(out, refused...)
+		if err = unread.Take(err); err != nil {
+			return out, err
+		}
 	}
 	return out, unread.With(nil)
+}
+
+// refusals names those orders of a network whose rows are not acted on.
+func (a *App) refusals(ctx context.Context, n *network, ids ...string) (out []Contradiction, err error) {
+	why, err := n.out.Refusals(ctx, ids...)
+	for _, id := range slices.Sorted(maps.Keys(why)) {
+		out = append(out, Contradiction{"order", id, why[id]})
+	}
+	return out, err
+}
+
+// mostRefused is how many outcomes of a tenant are looked at that it has not been told.
+const mostRefused = 1000
+
+// refusedOutcomes names orders of a tenant that are said to be at an end, where it is not believed: their
+// owner is not told. Those that are to start are found by themselves.
+func (a *App) refusedOutcomes(ctx context.Context, n *network, p storage.Partition) ([]Contradiction, error) {
+	rows, err := storage.Peek(ctx, a.cfg.Store, storage.Claim{
+		Table: outgoing.Outcomes.Table, Partition: storage.Network(string(n.name)), Now: a.cfg.Clock.Now().Add(24 * time.Hour), Max: mostRefused,
+		Where: []storage.Cond{{Column: "tenant", Op: storage.Eq, Value: tenantOf(p)}},
+	})
+	var unread storage.RowErrors
+	if err = unread.Take(err); err != nil {
+		return nil, err
+	}
+	var ids []string
+	for _, row := range rows {
+		if o := outgoing.Outcomes.Value(row); o.State != outgoing.Queued && o.State != outgoing.Waiting {
+			ids = append(ids, row.ID)
+		}
+	}
+	out, err := a.refusals(ctx, n, ids...)
+	return out, unread.With(err)
 }
 
 // uncalled finds transactions of an order that say that they pay nobody, though nobody has taken

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -32,16 +33,19 @@ func handedOver(w *withdrawal.Withdrawal) bool {
 // tenant's.
 func (a *App) lostOrders(ctx context.Context, p storage.Partition, rows []storage.Row) (out []Contradiction, err error) {
 	var keys []storage.Key
+	live := map[string]bool{}
 	for _, row := range rows {
 		if w := withdrawal.Withdrawals.Value(row); handedOver(&w) {
 			keys = append(keys, storage.Keys(storage.Network(w.Network), row.ID)...)
+			live[row.ID] = w.Live()
 		}
 	}
-	return a.ordersOf(ctx, p, keys)
+	return a.ordersOf(ctx, p, keys, live)
 }
 
-// ordersOf names those orders of a tenant that are gone, or are another tenant's.
-func (a *App) ordersOf(ctx context.Context, p storage.Partition, keys []storage.Key) (out []Contradiction, err error) {
+// ordersOf names those orders of a tenant that are gone, or are another tenant's, and those that have
+// ended without that their owner, one of live, will hear it.
+func (a *App) ordersOf(ctx context.Context, p storage.Partition, keys []storage.Key, live map[string]bool) (out []Contradiction, err error) {
 	if len(keys) == 0 {
 		return nil, nil
 	}
@@ -51,6 +55,10 @@ func (a *App) ordersOf(ctx context.Context, p storage.Partition, keys []storage.
 		return nil, err
 	}
 	strays, err := a.strayMembers(ctx, found)
+	if err != nil {
+		return nil, err
+	}
+	untold, err := a.untoldOrders(ctx, p, found, live)
 	if err != nil {
 		return nil, err
 	}
@@ -74,11 +82,59 @@ func (a *App) ordersOf(ctx context.Context, p storage.Partition, keys []storage.
 			out = append(out, Contradiction{"order", k.ID, "it names another tenant"})
 		case strange[k.ID] != "":
 			out = append(out, Contradiction{"order", k.ID, strange[k.ID]})
+		case untold[k.ID] != "":
+			out = append(out, Contradiction{"order", k.ID, "it is " + untold[k.ID] + ", and nobody tells its owner"})
 		case strays[k.ID]:
 			out = append(out, Contradiction{"order", k.ID, "no process looks at it: which transaction pays it was edited"})
 		}
 	}
 	return out, unread.With(nil)
+}
+
+// untoldOrders says the state of each of these orders that has ended, where its outcome is not to be told
+// any more and its owner, one of live, waits for it all the same. An owner hears an outcome before it
+// counts as told, so the outcomes are read first.
+func (a *App) untoldOrders(ctx context.Context, p storage.Partition, orders []storage.Row, live map[string]bool) (map[string]string, error) {
+	state := map[string]string{}
+	var keys []storage.Key
+	var ids []string
+	for _, row := range orders {
+		if v := outgoing.Intents.Value(row); live[row.ID] && slices.Contains(endedOrders, v.State) {
+			state[row.ID] = string(v.State)
+			keys, ids = append(keys, storage.Key{Partition: row.Partition, ID: row.ID}), append(ids, row.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	var unread storage.RowErrors // of what cannot be read nothing is said
+	outcomes, err := byKeys(ctx, a.cfg.Store, outgoing.Outcomes.Table, keys)
+	if err = unread.Take(err); err != nil {
+		return nil, err
+	}
+	for _, row := range outcomes {
+		if !row.Due.IsZero() {
+			delete(state, row.ID)
+		}
+	}
+	waits := map[string]bool{}
+	for _, t := range []*storage.Table{withdrawal.Withdrawals.Table, house.Payments.Table} {
+		rows, err := a.cfg.Store.Rows(ctx, t, storage.Keys(p, ids...)...)
+		if err = unread.Take(err); err != nil {
+			return nil, err
+		}
+		for _, row := range rows {
+			if t == house.Payments.Table {
+				v := house.Payments.Value(row)
+				waits[row.ID] = v.Status == house.Pending || v.Status == house.Processing
+				continue
+			}
+			w := withdrawal.Withdrawals.Value(row)
+			waits[row.ID] = w.Live() && w.Waiting != withdrawal.WaitingDeliveredLess // it waits for a person
+		}
+	}
+	maps.DeleteFunc(state, func(id, _ string) bool { return !waits[id] || unread.Has(id) })
+	return state, nil
 }
 
 // endedOrders are all states but openOrders.
@@ -145,13 +201,15 @@ func (a *App) strayMembers(ctx context.Context, orders []storage.Row) (map[strin
 // lostHouseOrders is lostOrders of payments of the house's own.
 func (a *App) lostHouseOrders(ctx context.Context, p storage.Partition, rows []storage.Row) ([]Contradiction, error) {
 	var keys []storage.Key
+	live := map[string]bool{}
 	for _, row := range rows {
 		v := house.Payments.Value(row)
 		if v.Stage == "handed" && (v.Status == house.Pending || v.Status == house.Processing) {
 			keys = append(keys, storage.Keys(storage.Network(v.Network), row.ID)...)
+			live[row.ID] = true
 		}
 	}
-	return a.ordersOf(ctx, p, keys)
+	return a.ordersOf(ctx, p, keys, live)
 }
 
 // lostPermanent finds permanent addresses that payments name and that are gone.

@@ -167,11 +167,48 @@ func TestFS02_EditedOutcomeReleasesNothing(t *testing.T) {
 			i.edit("UPDATE cryptopay_outcomes SET state = ?, due = 1 WHERE id = ?", state, w.ID)
 			i.clock.Advance(time.Minute)
 			_ = i.app.Step(t.Context()) // before it is mined
+			got, err := i.app.Withdrawals.Get(t.Context(), i.tenant, w.ID)
+			require.NoError(t, err)
+			require.Equal(t, withdrawal.WaitingAltered, got.Waiting)
+			require.True(t, i.told[w.ID], "the host hears of it")
+			require.Contains(t, i.contradictions(), w.ID)
+			i.work(60)
+			got, err = i.app.Withdrawals.Get(t.Context(), i.tenant, w.ID)
+			require.NoError(t, err)
+			require.Equal(t, withdrawal.Completed, got.Status)
+			require.Empty(t, got.Waiting)
+			require.NotContains(t, i.contradictions(), w.ID)
+			i.repeats(w.ID, to)
+		})
+	}
+}
+
+// The order of a payout that is on its way is said to have ended, and its outcome to have been told: its
+// owner would wait for ever. The host hears of it, and Verify names it.
+func TestFS02_OrderThatEndsWithoutAWordIsTold(t *testing.T) {
+	t.Parallel()
+	for _, state := range []string{"settled", "failed", "cancelled"} {
+		t.Run(state, func(t *testing.T) {
+			t.Parallel()
+			i := newInsider(t, "USDTERC20")
+			w := i.withdraw("USDTERC20", "100", i.chains["ETH"].Customer("supplier"))
+			require.NoError(t, i.app.Step(t.Context()))
+			require.NotContains(t, i.contradictions(), w.ID)
+			undo := i.rowOf("intents", w.ID)
+			i.edit("UPDATE cryptopay_intents SET state = ?, due = 0 WHERE id = ?", state, w.ID)
+			i.edit("UPDATE cryptopay_outcomes SET state = ?, due = 0 WHERE id = ?", state, w.ID)
+			for range 3 {
+				i.clock.Advance(time.Hour)
+				i.work(2)
+			}
+			require.True(t, i.told[w.ID], "the host hears of it")
+			require.Contains(t, i.contradictions(), w.ID)
+			undo()
 			i.work(60)
 			got, err := i.app.Withdrawals.Get(t.Context(), i.tenant, w.ID)
 			require.NoError(t, err)
 			require.Equal(t, withdrawal.Completed, got.Status)
-			i.repeats(w.ID, to)
+			require.NotContains(t, i.contradictions(), w.ID)
 		})
 	}
 }

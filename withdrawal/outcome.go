@@ -92,6 +92,10 @@ func (m *move) outcome(o Outcome) error {
 }
 
 func (m *move) queued(o Outcome) error {
+	shown := m.w.Waiting == WaitingAltered || m.w.Waiting == WaitingDeliveredLess
+	if o.Reason == WaitingAltered && !shown && m.w.Live() && m.newer(o) {
+		m.notice(NoticeAltered, "it waits: the rows of its payout contradict each other, or a transaction that is none of its own may have paid it (order_altered in the log names it)")
+	}
 	switch m.w.Status {
 	case Pending:
 		m.known()
@@ -100,9 +104,6 @@ func (m *move) queued(o Outcome) error {
 		if m.newer(o) && m.w.Waiting != o.Reason && m.w.Waiting != WaitingDeliveredLess {
 			m.reason(o.Reason)
 			m.touch()
-			if o.Reason == WaitingAltered {
-				m.notice(NoticeAltered, "it is not sent again: its rows contradict each other, or a transaction that is none of its own may have paid it (order_altered in the log names it)")
-			}
 		}
 		if o.Reason != "" {
 			m.newest(o)

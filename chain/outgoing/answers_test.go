@@ -51,7 +51,7 @@ func TestL02_AnswerIsWholeOrAnError(t *testing.T) {
 			"in flight of one": func() (any, error) { return w.Net.InFlight(w.ctx, "t1") },
 			"a settled order":  func() (any, error) { v, _, err := w.Net.Get(w.ctx, "settled"); return v, err },
 			"an order":         func() (any, error) { v, _, err := w.Net.Get(w.ctx, "b"); return v, err },
-			"repeated":         func() (any, error) { return w.Net.Repeated(w.ctx, "settled", "a", "halted") },
+			"refusals":         func() (any, error) { return w.Net.Refusals(w.ctx, "settled", "a", "halted") },
 			"internal": func() (any, error) {
 				out, known, err := w.Net.Internal(w.ctx, chain.Network(w.gas), all)
 				return [][]bool{out, known}, err

@@ -21,6 +21,9 @@ func TestW17_CancelOnlyBeforeSigning(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, ok)
 		}
+		refused, err := w.Net.Refusals(w.ctx, "a")
+		require.NoError(t, err)
+		require.Empty(t, refused, "its owner is about to hear it")
 		b := w.submit(w.intent("b", coin))
 		require.NoError(t, w.step())
 		ok, err := w.Net.Cancel(w.ctx, "b")

@@ -18,36 +18,56 @@ import (
 // order has a mandate. He must not have somebody paid twice either, by an order that is set
 // back to its start, or by a transaction that lands beside another one of the same order.
 
-// Repeated says of those orders, which are to start, why they must not: their rows say that
-// somebody set them back. One that starts again has only attempts that are dead or have
-// landed in vain, and its owner was told so. Or they are disputed: a transaction that is none of their
-// own may have paid them.
-func (n *Sender) Repeated(ctx context.Context, ids ...string) (map[string]string, error) {
-	byIntent, err := n.attempts(ctx, ids...)
-	if err != nil {
-		return nil, err
-	}
-	why, err := n.repeated(ctx, byIntent, ids...)
-	if err != nil || n.Sealed == nil {
-		return why, err
-	}
+// Refusals says of those orders what of them is not acted on, because their rows say that somebody
+// edited them. One that is to start does not start: somebody set it back, or it is disputed, so that a
+// transaction which is none of its own may have paid it. An outcome that is due is not told to the
+// order's owner: nothing else says so, or a node contradicts it. Orders about which there is nothing to
+// say, and those about which a node says nothing now, are not in the answer.
+func (n *Sender) Refusals(ctx context.Context, ids ...string) (map[string]string, error) {
 	rows, err := n.Store.Rows(ctx, Intents.Table, storage.Keys(n.part, ids...)...)
 	if err != nil {
 		return nil, err
 	}
+	orders := map[string]*IntentRow{}
+	var start []string
 	for _, r := range rows {
-		v := Intents.Value(r)
-		e, err := n.sealed(ctx, r.ID, &v)
+		if v := Intents.Value(r); v.State == Queued || v.State == Waiting {
+			orders[r.ID], start = &v, append(start, r.ID)
+		}
+	}
+	byIntent, err := n.attempts(ctx, start...)
+	if err != nil {
+		return nil, err
+	}
+	why, err := n.repeated(ctx, byIntent, start...)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range start {
+		e, err := n.sealed(ctx, id, orders[id])
 		if err != nil {
 			return nil, err
 		}
-		if e.disputed != "" && why[r.ID] == "" {
-			why[r.ID] = disputedBy(e.disputed)
+		if e.disputed != "" && why[id] == "" {
+			why[id] = disputedBy(e.disputed)
 		}
 	}
-	return why, nil
+	outcomes, err := n.Store.Rows(ctx, Outcomes.Table, storage.Keys(n.part, ids...)...)
+	if err != nil {
+		return nil, err
+	}
+	outcomes = slices.DeleteFunc(outcomes, func(r storage.Row) bool { return r.Due.IsZero() })
+	untold, err := n.untrueEach(ctx, outcomes)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(untold, why)
+	maps.DeleteFunc(untold, func(_, why string) bool { return why == "" || why == unproven })
+	return untold, nil
 }
 
+// repeated says which of those orders, all to start, somebody set back. One that starts again has only
+// attempts that are dead or have landed in vain, and its owner was told so.
 func (n *Sender) repeated(ctx context.Context, byIntent map[string][]*attempt, ids ...string) (map[string]string, error) {
 	why := map[string]string{}
 	if len(ids) == 0 {
@@ -138,8 +158,44 @@ const disputedAgain = 6 * time.Hour
 // truthful leaves out outcomes that somebody edited. One that says that nothing of an order
 // lands any more has its owner release what is held for it, so the order's own row and its
 // attempts must say so, too, and so must the node. What is left out is looked at again once a
-// lease.
-func (n *Sender) truthful(ctx context.Context, rows []storage.Row) (out []storage.Row, err error) {
+// lease. Until then the order's owner is to hear what waits: the outcomes of refused say it.
+func (n *Sender) truthful(ctx context.Context, rows []storage.Row) (out []storage.Row, refused []Outcome, err error) {
+	why, err := n.untrueEach(ctx, rows)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, r := range rows {
+		switch why[r.ID] {
+		case "":
+			out = append(out, r)
+			continue
+		case unproven:
+		default:
+			n.Log.Error("order_altered", slog.String("tenant", Outcomes.Value(r).Tenant), slog.String("intent", r.ID), slog.String("reason", why[r.ID]))
+		}
+		if o, ok := n.refusedOutcome(r, why[r.ID]); ok {
+			refused = append(refused, o)
+		}
+	}
+	return out, refused, nil
+}
+
+// refusedOutcome is what the owner of a payout hears in the place of an outcome that is not told: it waits for
+// the node, or for a person.
+func (n *Sender) refusedOutcome(r storage.Row, why string) (o Outcome, ok bool) {
+	v := Outcomes.Value(r)
+	o = Outcome{Intent: r.ID, Purpose: v.Purpose, Tenant: v.Tenant, Network: v.Network, Currency: v.Currency, State: Waiting, Reason: ReasonAltered, At: v.At}
+	if why == unproven {
+		o.Reason = ReasonNode
+	}
+	if now := n.Now(); o.At.After(now) {
+		o.At = now
+	}
+	return o, v.Purpose == chain.ForWithdrawal
+}
+
+// untrueEach is untrue of each row that can be read, and says why another cannot.
+func (n *Sender) untrueEach(ctx context.Context, rows []storage.Row) (map[string]string, error) {
 	why, err := n.untrue(ctx, rows)
 	if broken := (*storage.RowError)(nil); errors.As(err, &broken) {
 		why, err = map[string]string{}, nil
@@ -154,17 +210,7 @@ func (n *Sender) truthful(ctx context.Context, rows []storage.Row) (out []storag
 			maps.Copy(why, one)
 		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range rows {
-		if why[r.ID] == "" {
-			out = append(out, r)
-		} else if why[r.ID] != unproven {
-			n.Log.Error("order_altered", slog.String("tenant", Outcomes.Value(r).Tenant), slog.String("intent", r.ID), slog.String("reason", why[r.ID]))
-		}
-	}
-	return out, nil
+	return why, err
 }
 
 // unproven is what untrue says of an outcome while the node cannot tell whether it is true.

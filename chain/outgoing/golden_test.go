@@ -321,9 +321,9 @@ func (w *world) ended(r storage.Row, want end) {
 	require.Equal(w.t, want, end{v.State, v.Reason}, r.ID)
 	require.Empty(w.t, v.Misplanned(r.ID))
 	if v.Reason != outgoing.ReasonAltered {
-		why, err := w.Net.Repeated(w.ctx, r.ID)
+		why, err := w.Net.Refusals(w.ctx, r.ID)
 		require.NoError(w.t, err)
-		require.True(w.t, v.State != outgoing.Queued && v.State != outgoing.Waiting || why[r.ID] == "", why)
+		require.Empty(w.t, why)
 	}
 	o, row, told, err := outgoing.Outcomes.One(w.ctx, w.store, storage.Network(w.gas), r.ID)
 	require.NoError(w.t, err)

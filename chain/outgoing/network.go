@@ -381,15 +381,23 @@ func (n *Sender) deliver(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("outgoing: claiming outcomes: %w", err)
 	}
-	if rows, err = n.truthful(ctx, rows); err != nil {
+	rows, refused, err := n.truthful(ctx, rows)
+	if err != nil {
 		return 0, err
 	}
-	outcomes := make([]Outcome, len(rows))
+	outcomes := make([]Outcome, len(rows), len(rows)+len(refused))
 	for i, r := range rows {
 		outcomes[i] = Outcomes.Value(r)
 	}
+	outcomes = append(outcomes, refused...)
 	var told []storage.Change
 	for i, e := range storage.Work(ctx, n.Store, outcomes, object, n.Handle) {
+		if i >= len(rows) { // refused: it stays due
+			if e != nil && !errors.Is(e, storage.ErrBusy) {
+				err = errors.Join(err, fmt.Errorf("outgoing: owner of intent %s: %w", outcomes[i].Intent, e))
+			}
+			continue
+		}
 		r := rows[i]
 		switch {
 		case errors.Is(e, storage.ErrBusy): // due again when the lease ends

@@ -43,7 +43,7 @@ var doorRemovals = []Bug{
 	{
 		ID: "FS02-lost-order-not-heard", File: "lost.go",
 		Old:  "		found, err := l.a.lostOrders(ctx, p, rows)",
-		New:  "		found, err := l.a.ordersOf(ctx, p, nil)",
+		New:  "		found, err := l.a.ordersOf(ctx, p, nil, nil)",
 		What: "nobody hears of a withdrawal whose order was deleted", Package: ".", Test: "TestFS02_DeletedOrderIsNamed",
 	},
 	{
@@ -354,9 +354,27 @@ var doorRemovals = []Bug{
 	},
 	{
 		ID: "FS02-edited-outcome-delivered", File: "chain/outgoing/network.go",
-		Old:  "	if rows, err = n.truthful(ctx, rows); err != nil {",
-		New:  "	if err != nil {",
+		Old:  "	rows, refused, err := n.truthful(ctx, rows)",
+		New:  "	var refused []Outcome",
 		What: "a payout that is on its way is called failed, and its hold released", Package: ".", Test: "TestFS02_EditedOutcomeReleasesNothing",
+	},
+	{
+		ID: "FS02-refused-outcome-shown", File: "chain/outgoing/network.go",
+		Old:  "	outcomes = append(outcomes, refused...)",
+		New:  "	_ = refused",
+		What: "an outcome that is not believed waits, and nobody hears why", Package: ".", Test: "TestFS02_EditedOutcomeReleasesNothing",
+	},
+	{
+		ID: "FS02-refused-outcome-named", File: "altered.go",
+		Old:  "	out, err := a.refusals(ctx, n, ids...)",
+		New:  "	var out []Contradiction",
+		What: "Verify does not name an outcome that is not believed", Package: ".", Test: "TestFS02_EditedOutcomeReleasesNothing",
+	},
+	{
+		ID: "FS02-ended-without-a-word", File: "lost.go",
+		Old:  `		case untold[k.ID] != "":`,
+		New:  "		case false:",
+		What: "an order has ended, its owner waits for ever, and nobody hears of it", Package: ".", Test: "TestFS02_OrderThatEndsWithoutAWordIsTold",
 	},
 	{
 		ID: "FS02-edited-order", File: "wiring.go",

@@ -139,8 +139,8 @@ var mergeRemovals = []Bug{
 	},
 	{
 		ID: "FT06-started-again-shows-nothing", File: "withdrawal/outcome.go",
-		Old:     "			m.reason(o.Reason)\n			m.touch()\n			if o.Reason",
-		New:     "			if o.Reason",
+		Old:     "			m.reason(o.Reason)\n			m.touch()\n		}\n		if o.Reason",
+		New:     "		}\n		if o.Reason",
 		What:    "a withdrawal whose transaction was refused for good, and whose payout waits again, shows no reason",
 		Package: "withdrawal", Test: "TestFT06_WhatStartsAgainShowsWhyItWaits",
 	},
