@@ -23,7 +23,9 @@ type record struct {
 	Struck    map[string]int `json:"struck"` // worlds in which a nemesis was on
 	Strikes   map[string]int `json:"strikes"`
 	Counts    map[string]int `json:"counts"`
-	Broken    []broken       `json:"broken"`
+	// Promises counts how often each promise was asked, could have failed, and was broken.
+	Promises simulation.Promises `json:"promises"`
+	Broken   []broken            `json:"broken"`
 
 	running int64 // seconds of this run that are counted already
 }
@@ -38,7 +40,7 @@ type broken struct {
 
 // load reads a record, or begins one. A record of another commit is not added to.
 func load(file, commit string) (*record, error) {
-	r := &record{Commit: commit, Next: 1, Struck: map[string]int{}, Strikes: map[string]int{}, Counts: map[string]int{}}
+	r := &record{Commit: commit, Next: 1, Struck: map[string]int{}, Strikes: map[string]int{}, Counts: map[string]int{}, Promises: simulation.Promises{}}
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return r, nil
@@ -66,6 +68,7 @@ func (r *record) add(w *simulation.Result) {
 	for what, times := range w.Counts {
 		r.Counts[what] += times
 	}
+	r.Promises.Add(w.Promises)
 	if f := w.Failure; f != nil {
 		r.Broken = append(r.Broken, broken{w.World.Seed, f.Invariant, f.What, w.World.Flags()})
 	}

@@ -20,6 +20,7 @@ func TestRecordAddsUp(t *testing.T) {
 		require.EqualValues(t, 4*(i+1), r.Worlds)
 		require.Greater(t, r.days(), 7.0*float64(r.Worlds))
 		require.Empty(t, r.Broken)
+		require.Positive(t, r.Promises["I4"].Asked)
 	}
 	o.commit = "another"
 	require.ErrorContains(t, run(t.Context(), o), "another -record")
