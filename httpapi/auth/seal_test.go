@@ -111,7 +111,7 @@ func (i *insider) uses() (granted int) {
 // A credential whose row was edited in the database grants nothing, whatever the column is.
 // It is logged, and Verify names it.
 func TestFS02_EditedCredentialGrantsNothing(t *testing.T) {
-	each(t, func(t *testing.T, w *world) {
+	f := func(t *testing.T, w *world) {
 		i := newInsider(t, w)
 		require.Equal(t, 3, i.uses())
 		sound, err := i.Verify(i.ctx, "")
@@ -151,6 +151,14 @@ func TestFS02_EditedCredentialGrantsNothing(t *testing.T) {
 			}
 		}
 		require.Equal(t, 10+8+7, columns)
+	}
+	each(t, f)
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		if testing.Short() {
+			t.Skip("a server of its own takes seconds")
+		}
+		f(t, onPostgres(t))
 	})
 }
 

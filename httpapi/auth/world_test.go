@@ -13,8 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
+	"github.com/cryptopay-go/cryptopay/storage/sqlstore/postgres"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
 )
 
@@ -70,6 +72,16 @@ func each(t *testing.T, f func(t *testing.T, w *world)) {
 	for name, on := range map[string]func(testing.TB, ...func(*auth.Config)) *world{"memory": onMemory, "sqlite": onSQLite} {
 		t.Run(name, func(t *testing.T) { t.Parallel(); f(t, on(t)) })
 	}
+}
+
+// onPostgres is a world on a server of its own.
+func onPostgres(t testing.TB) *world {
+	dsn := testenv.Postgres(t).DSN("postgres")
+	require.NoError(t, postgres.Migrate(context.Background(), dsn, postgres.Options{}, auth.Tables()...))
+	store, err := postgres.Open(dsn, postgres.Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = store.Close() })
+	return newWorld(t, store)
 }
 
 // key is what every process of a world has in common beside the store.
