@@ -26,19 +26,20 @@ import (
 
 // run is one playing of a World.
 type run struct {
-	w        World
-	rng      *rand.Rand // who acts and what he does: one stream per step
-	now      time.Time
-	begun    time.Time
-	step     int
-	calls    int               // of the store, in this step
-	operated int               // acts of operators
-	calm     bool              // faults have stopped
-	taxed    map[string]bool   // tokens of which an issuer took something
-	named    []judge.Named     // differences that the library told of
-	took     map[string]bool   // withdrawals that brought less, and were completed by an operator
-	rollout  *rollout          // nil = there is none
-	edits    map[string]edited // withdrawals that a thief has edited, by id
+	w         World
+	rng       *rand.Rand // who acts and what he does: one stream per step
+	now       time.Time
+	begun     time.Time
+	step      int
+	calls     int               // of the store, in this step
+	operated  int               // acts of operators
+	calm      bool              // faults have stopped
+	taxed     map[string]bool   // tokens of which an issuer took something
+	named     []judge.Named     // differences that the library told of
+	took      map[string]bool   // withdrawals that brought less, and were completed by an operator
+	rollout   *rollout          // nil = there is none
+	edits     map[string]edited // withdrawals that a thief has edited, by id
+	calledOff map[string]bool   // withdrawals on their way of which a thief wrote that they have failed
 
 	truth   *witness
 	chains  []*network
@@ -114,7 +115,7 @@ func newRun(w World) *run {
 		rate: map[Nemesis]int{}, cards: map[Nemesis]int{}, struck: map[Nemesis]int{}, counts: map[string]int{},
 		inbox: inbox{dead: -1}, first: map[string]time.Time{},
 	}
-	r.begun, r.edits, r.taxed, r.took = r.now, map[string]edited{}, map[string]bool{}, map[string]bool{}
+	r.begun, r.edits, r.calledOff, r.taxed, r.took = r.now, map[string]edited{}, map[string]bool{}, map[string]bool{}, map[string]bool{}
 	r.outside = newOutside(w.Open)
 	r.at(-1)
 	return r
@@ -433,7 +434,7 @@ func (r *run) audit() {
 			bad = append(bad, f.String())
 		}
 		for _, c := range rep.Contradictions {
-			if _, thief := r.edits[c.ID]; !thief { // those have to be named: see theft
+			if _, thief := r.edits[c.ID]; !thief && !r.calledOff[c.ID] { // those have to be named: see theft
 				bad = append(bad, fmt.Sprintf("contradiction %v", c))
 			}
 		}

@@ -15,7 +15,8 @@ import (
 )
 
 // A thief who can write to the database edits one row of a payout that is not signed yet:
-// whom it pays, or how much. Nobody may pay him, and what he did not touch goes on.
+// whom it pays, or how much. Nobody may pay him, and what he did not touch goes on. Or he writes that
+// a payout on its way has failed: its owner would have the amount again, and it goes on as before.
 
 // edited is a withdrawal that a thief has edited, or whose order he has.
 type edited struct {
@@ -35,7 +36,7 @@ func (r *run) steal() string {
 		}
 	}
 	if len(able) == 0 {
-		return ""
+		return r.callOff()
 	}
 	p := pick(r.rng, able)
 	n := r.network(p.c.Network)
@@ -74,6 +75,32 @@ func (r *run) steal() string {
 	}
 	r.truth.payouts[p.id], r.edits[p.id] = now, e
 	return fmt.Sprintf("edits the %s of %s", what, short(p.id))
+}
+
+// callOff writes that a payout on its way has failed.
+func (r *run) callOff() string {
+	ctx := context.Background()
+	var able []*payout
+	for _, p := range r.withdrawals() {
+		if !r.calledOff[p.id] && r.truth.payouts[p.id].Status == withdrawal.Processing {
+			able = append(able, p)
+		}
+	}
+	if len(able) == 0 {
+		return ""
+	}
+	p := pick(r.rng, able)
+	network := storage.Network(string(p.c.Network))
+	o, row, ok, err := outgoing.Outcomes.One(ctx, r.truth.Store, network, p.id)
+	if err != nil || !ok || o.State != outgoing.Signed {
+		return ""
+	}
+	o.State = outgoing.Failed
+	if !r.edit(network, outgoing.Outcomes.Row(p.id, row.Version, r.now, o)) {
+		return ""
+	}
+	r.calledOff[p.id] = true
+	return "writes that " + short(p.id) + " has failed"
 }
 
 // taken reports whether the payout side has chosen a transaction for a withdrawal.
