@@ -158,7 +158,8 @@ const disputedAgain = 6 * time.Hour
 // truthful leaves out outcomes that somebody edited. One that says that nothing of an order
 // lands any more has its owner release what is held for it, so the order's own row and its
 // attempts must say so, too, and so must the node. What is left out is looked at again once a
-// lease. Until then the order's owner is to hear what waits: the outcomes of refused say it.
+// lease. One that says that it landed needs the order's own row to say so. Until then the order's owner
+// is to hear what waits: the outcomes of refused say it.
 func (n *Sender) truthful(ctx context.Context, rows []storage.Row) (out []storage.Row, refused []Outcome, err error) {
 	why, err := n.untrueEach(ctx, rows)
 	if err != nil {
@@ -226,7 +227,7 @@ func (n *Sender) untrue(ctx context.Context, rows []storage.Row) (map[string]str
 		switch {
 		case o.Intent != r.ID:
 			why[r.ID] = "its outcome names another order"
-		case o.State == Failed || o.State == Cancelled:
+		case o.State != Queued && o.State != Waiting && o.State != Signed:
 			ids = append(ids, r.ID)
 		}
 	}
@@ -243,18 +244,23 @@ func (n *Sender) untrue(ctx context.Context, rows []storage.Row) (map[string]str
 	}
 	for _, r := range rows {
 		o, own := Outcomes.Value(r), said[r.ID]
-		if o.State != Failed && o.State != Cancelled || why[r.ID] != "" {
+		if !slices.Contains(ids, r.ID) {
 			continue
 		}
+		landed := o.State == Executed || o.State == Final
 		switch {
-		case own == nil || own.v.State != o.State:
+		case own == nil || own.v.State != o.State && !(landed && (own.v.State == Executed || own.v.State == Final)):
 			why[r.ID] = "its outcome is " + string(o.State) + ", and it is not"
+		case landed:
 		case own.v.Purpose != o.Purpose || own.v.Tenant != o.Tenant || own.v.Currency != o.Currency || string(own.v.Network) != o.Network:
 			why[r.ID] = "its outcome is another order's"
 		default:
 			continue
 		}
 		delete(said, r.ID)
+	}
+	if len(said) == 0 {
+		return why, nil
 	}
 	return why, n.refuted(ctx, slices.Sorted(maps.Keys(said)), said, why)
 }

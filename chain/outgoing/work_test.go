@@ -44,7 +44,10 @@ func TestFP01_OutcomesAreToldTogether(t *testing.T) {
 		require.NoError(t, err)
 		tell := func(id string, p chain.Purpose) {
 			o := outgoing.Outcome{Intent: id, Purpose: p, Tenant: "t", Network: "ETH", Currency: "ETH", State: outgoing.Final, At: now()}
-			require.NoError(t, storage.CommitOne(t.Context(), s, storage.Change{ID: "tell/" + id, Partition: "network/ETH", Put: []storage.Row{outgoing.Outcomes.Row(id, 0, now(), o)}}))
+			v := outgoing.IntentRow{Purpose: p, Tenant: "t", Network: "ETH", Currency: "ETH", State: outgoing.Final, Nonce: -1}
+			require.NoError(t, storage.CommitOne(t.Context(), s, storage.Change{ID: "tell/" + id, Partition: "network/ETH", Put: []storage.Row{
+				outgoing.Outcomes.Row(id, 0, now(), o), outgoing.Intents.Row(id, 0, time.Time{}, v),
+			}}))
 		}
 		for i := range n {
 			tell(fmt.Sprint("w", i), chain.ForWithdrawal)
@@ -67,7 +70,7 @@ func TestFP01_OutcomesAreToldTogether(t *testing.T) {
 			require.Equal(t, 1, times, id)
 		}
 	}
-	require.Equal(t, map[int]int{1: 4, 60: 4}, calls)
+	require.Equal(t, map[int]int{1: 5, 60: 5}, calls)
 }
 
 // Many transactions of one address that have landed are followed in as many calls of the

@@ -40,7 +40,7 @@ type Proposal struct {
 
 	Raw       []byte    `db:"raw"` // signed; empty until it came back
 	Status    Status    `db:"status"`
-	Reason    string    `db:"reason"`       // why it ended as it did; of one that is Sending notTaken or notMined; "" = all is well
+	Reason    string    `db:"reason"`       // why it ended as it did; of one that is Sending notSent, notTaken or notMined; "" = all is well
 	By        string    `db:"requested_by"` // who asked for it
 	CreatedAt time.Time `db:"created_at"`
 	UpdatedAt time.Time `db:"updated_at"`
@@ -61,6 +61,7 @@ var Proposals = storage.NewTable[Proposal]("refill_proposals", storage.Index("cu
 
 // Reasons of a proposal that is Sending.
 const (
+	notSent  = "halted"    // an operator has halted what is sent
 	notTaken = "not_taken" // no node takes its transaction, which is sent again
 	notMined = "not_mined" // its transaction has waited at nodes for minedIn: it pays too little
 )

@@ -179,6 +179,42 @@ func (w *world) take(p refill.Proposal) (refill.Proposal, bool) {
 	return p, made
 }
 
+// halts has an operator halt the network, or lift that.
+func (w *world) halts(all ...outgoing.Halt) {
+	w.t.Helper()
+	op := outgoing.Operation{By: "ann", Reason: "a look", At: w.now}
+	require.NoError(w.t, outgoing.SetHalts(w.t.Context(), w.store, nil, storage.Network("BTC"), fmt.Sprint(len(all), " halts at ", w.now), op, func([]outgoing.Halt) []outgoing.Halt { return all }))
+}
+
+// While an operator has halted the network, what was signed of a refill is neither taken nor sent again.
+func TestFT05_HaltedRefillIsNotSent(t *testing.T) {
+	onBoth(t, func(t *testing.T, store func() storage.Store) {
+		w := newWorld(t, store(), nil)
+		p := w.propose()
+		w.halts(outgoing.Halt{Reason: "keys may be stolen", By: "ann", Since: w.now})
+		_, _, err := w.s.Take(t.Context(), "t", p.ID, signed(p), false, nil)
+		require.ErrorIs(t, err, outgoing.ErrHelp)
+		require.ErrorContains(t, err, "keys may be stolen")
+		w.later(time.Minute)
+		require.Equal(t, refill.Open, w.get(p.ID).Status)
+		w.halts()
+		w.take(p)
+		w.later(0)
+		require.Equal(t, map[string]int{p.Tx: 1}, w.node.sent)
+		w.node.state = chain.Status{State: chain.Unknown} // nodes forget it
+		w.halts(outgoing.Halt{Scope: outgoing.Scope{Tenant: "t"}, Reason: "a look", By: "ann", Since: w.now})
+		w.later(time.Minute)
+		w.later(time.Minute)
+		require.Equal(t, map[string]int{p.Tx: 1}, w.node.sent)
+		require.Equal(t, "halted", w.get(p.ID).Reason)
+		w.halts()
+		w.later(time.Minute)
+		require.Equal(t, map[string]int{p.Tx: 2}, w.node.sent)
+		w.later(time.Minute)
+		require.Empty(t, w.get(p.ID).Reason)
+	})
+}
+
 func signed(p refill.Proposal) []byte { return append([]byte("signed "), p.Payload...) }
 
 // told are the statuses that the host heard of, in any order, once each.

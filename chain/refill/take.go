@@ -94,8 +94,8 @@ func (p *Proposal) to(status Status, on trigger, reason string) error {
 // with made false. With dry everything is checked and nothing is done.
 //
 // Errors: ErrNotFound, ErrAltered, *StateError where the proposal has expired, was cancelled or lost its
-// coins, and what wraps chain.ErrRejected and says what is not as it was proposed. None of them changes
-// the proposal.
+// coins, what wraps chain.ErrRejected and says what is not as it was proposed, and what wraps
+// outgoing.ErrHelp while a halt keeps it from being sent. None of them changes the proposal.
 func (s *Service) Take(ctx context.Context, tenant, id string, signed []byte, dry bool, by *outgoing.Recorded) (p Proposal, made bool, err error) {
 	if p, err = s.Get(ctx, tenant, id); err != nil {
 		return p, false, err
@@ -103,6 +103,9 @@ func (s *Service) Take(ctx context.Context, tenant, id string, signed []byte, dr
 	spender, err := s.spender(p.Network)
 	if err != nil {
 		return p, false, err
+	}
+	if h, stopped, err := s.halted(ctx, &p); err != nil || stopped {
+		return p, false, cmp.Or(err, fmt.Errorf("%w: refill: nothing is sent on network %s while it is halted (%s): lift the halt first", outgoing.ErrHelp, p.Network, h.Reason))
 	}
 	p, err = s.decide(ctx, tenant, id, by, func(p *Proposal, now time.Time) (time.Time, error) {
 		made = false
@@ -227,22 +230,39 @@ func (s *Service) look(ctx context.Context, p Proposal) error {
 			return err
 		}
 	}
-	refused := error(nil)
+	refused, reason := error(nil), ""
 	if p.Status == Sending && st.State == chain.Unknown && len(p.Raw) > 0 { // it is stored: what is lost is sent again
-		refused = s.c.Clients[p.Network].Broadcast(storage.Apart(ctx), proof.NewStored(string(p.Network), p.Tx, p.Raw))
+		switch _, stopped, err := s.halted(ctx, &p); {
+		case err != nil:
+			return err
+		case stopped:
+			reason = notSent
+		default:
+			if refused = s.c.Clients[p.Network].Broadcast(storage.Apart(ctx), proof.NewStored(string(p.Network), p.Tx, p.Raw)); refused != nil {
+				reason = notTaken
+			}
+		}
 	}
 	after, err := s.decide(ctx, p.Tenant, p.ID, nil, func(p *Proposal, now time.Time) (time.Time, error) {
-		return s.follow(p, tx, &st, refused != nil, now)
+		return s.follow(p, tx, &st, reason, now)
 	})
 	if err == nil && after.Status == Sending && after.Reason != "" && after.Reason != p.Reason {
 		log := s.c.Log.With(slog.String("tenant", p.Tenant), slog.String("proposal", p.ID), slog.String("tx", p.Tx))
-		if after.Reason == notMined {
+		switch after.Reason {
+		case notMined:
 			log.WarnContext(ctx, "refill_not_mined")
-		} else {
+		case notTaken:
 			log.WarnContext(ctx, "refill_not_taken", slog.Any("error", refused))
 		}
 	}
 	return err
+}
+
+// halted returns the halt by an operator that keeps a refill from being sent.
+func (s *Service) halted(ctx context.Context, p *Proposal) (h outgoing.Halt, stopped bool, err error) {
+	row, _, _, err := outgoing.Halts.One(ctx, s.c.Store, storage.Network(string(p.Network)), outgoing.HaltsID)
+	h, stopped = row.Stops(chain.Intent{Purpose: chain.ForSweep, Tenant: p.Tenant, Network: p.Network, Currency: p.Currency})
+	return h, stopped, err
 }
 
 // Lost has a proposal of a tenant's that has landed sent again, as a fork took its transaction back. It
@@ -295,8 +315,8 @@ func (s *Service) became(ctx context.Context, p *Proposal) (tx string, st chain.
 	return tx, st, err
 }
 
-// follow is the pure decision on what a node said.
-func (s *Service) follow(p *Proposal, tx string, st *chain.Status, refused bool, now time.Time) (due time.Time, err error) {
+// follow is the pure decision on what a node said. unsent is why the transaction is at no node, "" = it was sent.
+func (s *Service) follow(p *Proposal, tx string, st *chain.Status, unsent string, now time.Time) (due time.Time, err error) {
 	if !p.live() {
 		return never, nil
 	}
@@ -321,8 +341,8 @@ func (s *Service) follow(p *Proposal, tx string, st *chain.Status, refused bool,
 		return now.Add(lookEvery), p.to(Sending, onSigned, "") // somebody else has sent it
 	case len(p.Raw) == 0 && st.State == chain.Unknown && !now.Before(p.ExpiresAt):
 		return never, p.to(Expired, onLate, "")
-	case p.Status == Sending && refused:
-		p.Reason = notTaken
+	case p.Status == Sending && unsent != "":
+		p.Reason = unsent
 	case p.Status == Sending && st.State == chain.Pending && now.Sub(p.UpdatedAt) >= minedIn:
 		p.Reason = notMined
 	case p.Status == Sending && st.State != chain.Conflicted:
