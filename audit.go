@@ -96,7 +96,7 @@ func (a *App) brokenAudit(ctx context.Context, p storage.Partition) ([]Contradic
 	return out, err
 }
 
-// verifyHouse is the report about what is of no tenant: the audit logs of networks and of the system,
+// verifyHouse is the report about what is of no tenant: the audit logs and halts of networks and of the system,
 // the directories of addresses, and the nonces of hot addresses.
 func (a *App) verifyHouse(ctx context.Context) (r Report, err error) {
 	parts, err := a.houseParts(ctx)
@@ -104,10 +104,12 @@ func (a *App) verifyHouse(ctx context.Context) (r Report, err error) {
 		return r, err
 	}
 	for _, p := range parts {
-		broken, err := a.brokenAudit(ctx, p)
-		r.Contradictions = append(r.Contradictions, broken...)
-		if err = r.Unreadable.Take(err); err != nil {
-			return r, err
+		for _, look := range []func(context.Context, storage.Partition) ([]Contradiction, error){a.brokenAudit, a.lostHalts} {
+			found, err := look(ctx, p)
+			r.Contradictions = append(r.Contradictions, found...)
+			if err = r.Unreadable.Take(err); err != nil {
+				return r, err
+			}
 		}
 	}
 	for _, n := range a.networks {

@@ -309,6 +309,40 @@ func TestFS02_DeletedListingIsNamed(t *testing.T) {
 	i.sound()
 }
 
+// What an operator has halted is taken out of the database: the log says so within an hour, and Verify
+// names it until it is halted again, or lifted.
+func TestFS02_DeletedHaltIsNamed(t *testing.T) {
+	t.Parallel()
+	for name, edit := range map[string]string{
+		"deleted": "DELETE FROM cryptopay_halts WHERE part = 'network/ETH'", "emptied": "UPDATE cryptopay_halts SET halts = '[]' WHERE part = 'network/ETH'",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := newInsider(t, "USDTERC20")
+			ctx, everything := t.Context(), cryptopay.HaltScope{}
+			_, err := i.app.Operate.Halt(ctx, cryptopay.HaltScope{Tenant: i.tenant}, because("a look"))
+			require.NoError(t, err)
+			_, err = i.app.Operate.Halt(ctx, everything, because("keys may be stolen"))
+			require.NoError(t, err)
+			_, err = i.app.Operate.Lift(ctx, cryptopay.HaltScope{Tenant: i.tenant}, because("it is well"))
+			require.NoError(t, err)
+			require.NotContains(t, i.contradictions(), "halted")
+			i.edit(edit)
+			require.Contains(t, i.contradictions(), "keys may be stolen")
+			require.NotContains(t, i.contradictions(), "a look")
+			i.clock.Advance(time.Hour)
+			i.work(2)
+			require.Contains(t, i.log.heard(), "msg=halt_lost")
+			_, err = i.app.Operate.Halt(ctx, everything, because("keys may be stolen"))
+			require.NoError(t, err)
+			require.NotContains(t, i.contradictions(), "halted")
+			_, err = i.app.Operate.Lift(ctx, everything, because("keys are safe"))
+			require.NoError(t, err)
+			require.NotContains(t, i.contradictions(), "halted")
+		})
+	}
+}
+
 // A tenant's webhook settings are deleted: his webhooks go nowhere, and those with a URL of their
 // own are signed with a secret that nobody has but we. The log says so when the first is due, and
 // Verify names him by those that were delivered.

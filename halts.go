@@ -2,6 +2,7 @@ package cryptopay
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -129,6 +130,45 @@ func (o *Operate) Halts(ctx context.Context) ([]Halted, error) {
 			h := incoming.AssetHalts.Value(r)
 			out = append(out, Halted{Network: n, Halt: outgoing.Halt{Scope: outgoing.Scope{Currency: r.ID}, Reason: h.Reason, Since: h.Since, By: Library}})
 		}
+	}
+	return out, nil
+}
+
+// lostHalts finds halts that nobody has lifted, and that the row of a partition does not have any more: the
+// last Halt or Lift in the audit log says which there were. A network may have more, as a new one copies
+// those of every network.
+func (a *App) lostHalts(ctx context.Context, p storage.Partition) (out []Contradiction, err error) {
+	last := storage.Query{
+		Table: outgoing.Operations.Table, Partition: p, Limit: 1, Order: []storage.Order{{Column: "number", Desc: true}},
+		Where: []storage.Cond{
+			{Column: "kind", Op: storage.In, Value: []outgoing.OperationKind{outgoing.OpHalt, outgoing.OpLift}},
+			{Column: "number", Op: storage.Gt, Value: int64(0)}, // else of a version before the log
+		},
+	}
+	before, err := a.cfg.Store.Find(ctx, last)
+	if err != nil || len(before) == 0 {
+		return nil, err
+	}
+	var said []outgoing.Halt
+	if err := json.Unmarshal([]byte(outgoing.Operations.Value(before[0]).After), &said); err != nil {
+		return []Contradiction{{ofAudit, before[0].ID, "it does not say which halts there were"}}, nil
+	}
+	row, _, _, err := outgoing.Halts.One(ctx, a.cfg.Store, p, outgoing.HaltsID)
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range said {
+		if !slices.ContainsFunc(row.Halts, func(have outgoing.Halt) bool { return have.Scope == h.Scope }) {
+			scope := HaltScope{Currency: h.Currency, Tenant: h.Tenant}
+			out = append(out, Contradiction{"halt", string(p), fmt.Sprintf("%s halted %s (%s), nobody has lifted it, and it is gone", h.By, scope, h.Reason)})
+		}
+	}
+	if len(out) == 0 {
+		return nil, nil
+	}
+	after, err := a.cfg.Store.Find(ctx, last)
+	if err != nil || len(after) == 0 || after[0].ID != before[0].ID { // lifted meanwhile
+		return nil, err
 	}
 	return out, nil
 }

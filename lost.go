@@ -348,14 +348,14 @@ func (a *App) lost() Worker {
 }
 
 func (l *lost) step(ctx context.Context) (int, error) {
-	if err := l.sweeps(ctx); err != nil {
+	if err := l.ofTheHouse(ctx); err != nil {
 		return 0, err
 	}
 	return l.round.step(ctx)
 }
 
-// sweeps logs those that are gone.
-func (l *lost) sweeps(ctx context.Context) error {
+// ofTheHouse logs sweeps and halts that are gone.
+func (l *lost) ofTheHouse(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.a.cfg.Clock.Now()
@@ -364,6 +364,19 @@ func (l *lost) sweeps(ctx context.Context) error {
 	}
 	l.networks = now.Add(lostEvery)
 	var unread storage.RowErrors
+	parts, err := l.a.houseParts(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range parts {
+		found, err := l.a.lostHalts(ctx, p)
+		for _, c := range found {
+			l.a.cfg.Log.ErrorContext(ctx, "halt_lost", slog.String("partition", c.ID), slog.String("reason", c.Detail))
+		}
+		if err = unread.Take(err); err != nil {
+			return err
+		}
+	}
 	for _, n := range l.a.networks {
 		ids, err := l.a.unswept(ctx, n.name)
 		for _, id := range ids {

@@ -371,6 +371,18 @@ var doorRemovals = []Bug{
 		What: "Verify does not name an outcome that is not believed", Package: ".", Test: "TestFS02_EditedOutcomeReleasesNothing",
 	},
 	{
+		ID: "FS02-halt-taken-away", File: "halts.go",
+		Old:  "	for _, h := range said {",
+		New:  "	for _, h := range said[:0] {",
+		What: "a halt that was deleted from the database is missed by nobody", Package: ".", Test: "TestFS02_DeletedHaltIsNamed",
+	},
+	{
+		ID: "FT05-refill-of-a-halted-network", File: "chain/refill/take.go",
+		Old:  "		case stopped:\n			reason = notSent",
+		New:  "		case false:\n			reason = notSent",
+		What: "a refill is sent again while an operator has halted everything", Package: "chain/refill", Test: "TestFT05_HaltedRefillIsNotSent",
+	},
+	{
 		ID: "FS02-ended-without-a-word", File: "lost.go",
 		Old:  `		case untold[k.ID] != "":`,
 		New:  "		case false:",
