@@ -44,7 +44,7 @@ func (j *claimedIntent) shown() Help {
 // a higher fee, one that waits is tried again. Where maxCost is above its bound, the bound
 // is raised to it; what that may cost must be set aside before. Without by nothing is
 // written, and what would be is returned. The error wraps ErrHelp where the intent
-// has ended, is in a block, is paid by another one's transaction, has Config.MaxAttempts
+// has ended, is in a block, has settled and was taken out of its block by a fork, is paid by another one's transaction, has Config.MaxAttempts
 // transactions already, or where nodes keep the transaction and take no other. One whose
 // address has an earlier nonce open waits for that: of it the bound alone is raised, and
 // without a higher one the error names the first.
@@ -57,6 +57,8 @@ func (n *Sender) SpeedUp(ctx context.Context, id string, maxCost ledger.Amount, 
 			return noHelp(id, "it is in a block")
 		case j.v.Cancelling && !helps(id):
 			return noHelp(id, "it is being cancelled")
+		case j.booked():
+			return noHelp(id, "its cost was booked when it settled: the same transaction is sent again until it lands, and none is signed in its place")
 		case j.v.Reason == ReasonOccupied:
 			return noHelp(id, "nodes keep its earlier transaction and take no other")
 		case j.v.State == Signed && n.lapses():

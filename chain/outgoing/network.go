@@ -123,7 +123,8 @@ type Config struct {
 	StuckAfter time.Duration
 	// TellAfter is how long a signed transaction may stay out of a block before its owner is
 	// told, with ReasonStuck. Less than StuckAfter tells of fees that the first replacement
-	// would have mended. Defaults to 6 h.
+	// would have mended. Defaults to 1 h, as others wait behind its nonce, and to 6 h where coins are
+	// outputs: there blocks may be late, and nobody waits behind it.
 	TellAfter time.Duration
 	// Lease is how long a claimed intent is this process's. Defaults to 1 min.
 	Lease time.Duration
@@ -219,7 +220,11 @@ func New(c Config) (*Sender, error) {
 	n.Poll = orDefault(n.Poll, 10*time.Second)
 	n.Resend = orDefault(n.Resend, 5*time.Minute)
 	n.StuckAfter = orDefault(n.StuckAfter, 15*time.Minute)
-	n.TellAfter = orDefault(n.TellAfter, 6*time.Hour)
+	late := time.Hour
+	if info.Family == chain.UTXOFamily {
+		late = 6 * time.Hour
+	}
+	n.TellAfter = orDefault(n.TellAfter, late)
 	n.Lease = orDefault(n.Lease, time.Minute)
 	n.Backoff = orDefault(n.Backoff, 5*time.Second)
 	n.MaxAttempts = orDefault(n.MaxAttempts, 20)
