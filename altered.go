@@ -25,6 +25,7 @@ func (a *App) contradictions(ctx context.Context, p storage.Partition) ([]Contra
 	if a.Addresses != nil { // without an App's keys no address can be derived
 		looks = append(looks, a.editedHouse, a.editedRefills, a.editedOrders, a.editedAddresses, a.editedSweeps, a.editedSecrets, a.editedRefunds, a.editedPolicies, a.brokenAudit)
 		looks = append(looks, a.lostSweeps, a.lostListings)
+		looks = append(looks, a.foreignCoins)
 	}
 	var found []Contradiction
 	var unread storage.RowErrors
@@ -140,6 +141,35 @@ func (a *App) uncalled(ctx context.Context, order *storage.Row, v *outgoing.Inte
 		return err
 	})
 	return out, err
+}
+
+// foreignCoins finds coins of a tenant's that lie at an address of nobody's, or of another tenant's.
+func (a *App) foreignCoins(ctx context.Context, p storage.Partition) (out []Contradiction, err error) {
+	tenant := tenantOf(p)
+	var unread storage.RowErrors
+	for _, n := range a.networks {
+		err := storage.Pages(ctx, a.cfg.Store, storage.Query{
+			Table: outgoing.Coins.Table, Partition: storage.Network(string(n.name)), Limit: page, Where: []storage.Cond{
+				{Column: "tenant", Op: storage.Eq, Value: tenant}, {Column: "state", Op: storage.Eq, Value: outgoing.CoinFree},
+			},
+		}, func(rows []storage.Row) error {
+			addresses := make([]chain.Address, len(rows))
+			for i, row := range rows {
+				addresses[i] = outgoing.Coins.Value(row).Address
+			}
+			foreign, err := a.foreign(ctx, n.name, tenant, slices.Compact(slices.Sorted(slices.Values(addresses))))
+			for i, row := range rows {
+				if slices.Contains(foreign, addresses[i]) {
+					out = append(out, Contradiction{"coin", row.ID, "it does not lie at an address of the tenant's"})
+				}
+			}
+			return err
+		})
+		if err = unread.Take(err); err != nil {
+			return out, err
+		}
+	}
+	return out, unread.With(nil)
 }
 
 const ofNonce = "nonce"

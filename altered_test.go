@@ -18,6 +18,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
+	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -528,4 +529,72 @@ func TestFS02_PaymentThatCannotBeReadStopsNobody(t *testing.T) {
 	p, err := i.app.Payments.Get(t.Context(), i.tenant, ids[0])
 	require.NoError(t, err)
 	require.Equal(t, payment.Expired, p.Status)
+}
+
+// An order is paid from the hot address of its own tenant. Somebody who writes another merchant's
+// hot address and its key into it has nobody paid with that merchant's coins.
+func TestFS02_OrderIsNotPaidFromAnothersAddress(t *testing.T) {
+	t.Parallel()
+	i := newInsider(t, "USDTERC20")
+	name := "other"
+	_, err := i.app.Wallets.CreateTenant(t.Context(), wallet.NewTenant{ID: name, Settings: wallet.Settings{Name: &name}})
+	require.NoError(t, err)
+	i.work(2)
+	hot, err := i.app.Addresses.Hot(t.Context(), "ETH", name)
+	require.NoError(t, err)
+	world := i.chains["ETH"]
+	for _, code := range []string{"ETH", "USDTERC20"} {
+		_, err = world.Fund(hot.Address, code, dec("100"))
+		require.NoError(t, err)
+	}
+	i.work(30)
+	was := world.Balance(hot.Address, "USDTERC20")
+	for _, both := range []bool{false, true} {
+		to := world.Customer(fmt.Sprint("supplier ", both))
+		w := i.withdraw("USDTERC20", "10", to)
+		_, err = i.app.Withdrawals.Step(t.Context())
+		require.NoError(t, err)
+		undo := i.rowOf("intents", w.ID)
+		if both {
+			i.edit("UPDATE cryptopay_intents SET from_address = ?, from_key = ? WHERE id = ?", string(hot.Address), string(hot.Key), w.ID)
+		} else {
+			i.edit("UPDATE cryptopay_intents SET from_key = ? WHERE id = ?", string(hot.Key), w.ID)
+		}
+		i.work(20)
+		require.True(t, world.Balance(to, "USDTERC20").IsZero())
+		require.Equal(t, was.String(), world.Balance(hot.Address, "USDTERC20").String())
+		require.True(t, i.finds(w.ID))
+		require.Contains(t, i.log.heard(), "msg=order_altered")
+		undo()
+		i.work(40)
+		require.False(t, world.Balance(to, "USDTERC20").IsZero(), "put right, it is paid")
+		require.Equal(t, was.String(), world.Balance(hot.Address, "USDTERC20").String())
+	}
+}
+
+// A coin is spent for the merchant at whose address it lies, whatever its row says of its owner.
+func TestFS02_CoinOfAnotherIsNotSpent(t *testing.T) {
+	t.Parallel()
+	i := newInsider(t, "BTC")
+	name, world := "other", i.chains["BTC"]
+	_, err := i.app.Wallets.CreateTenant(t.Context(), wallet.NewTenant{ID: name, Settings: wallet.Settings{Name: &name}})
+	require.NoError(t, err)
+	p, err := i.app.Payments.Create(t.Context(), name, payment.CreateInput{Pricing: payment.Pricing{Amount: "5000", Currency: "BTC"}})
+	require.NoError(t, err)
+	btc, err := chain.MainnetRegistry().Currency("BTC")
+	require.NoError(t, err)
+	_, err = world.Pay(chain.Address(p.Address), "BTC", btc.Decimal(p.Due))
+	require.NoError(t, err)
+	i.work(20)
+	i.edit("UPDATE cryptopay_coins SET tenant = ? WHERE tenant = ?", i.tenant, name)
+	require.Contains(t, i.contradictions(), "{coin ")
+	to := world.Customer("supplier")
+	w := i.withdraw("BTC", "0.001", to)
+	i.work(40)
+	require.Equal(t, btc.Decimal(w.Amount).String(), world.Balance(to, "BTC").String(), "it is paid with his own")
+	var state string
+	require.NoError(t, i.db.Get(&state, "SELECT state FROM cryptopay_coins WHERE address = ?", p.Address))
+	require.Equal(t, "free", state)
+	require.Contains(t, i.log.heard(), "msg=coin_altered")
+	require.Equal(t, btc.Decimal(p.Due).String(), world.Balance(chain.Address(p.Address), "BTC").String())
 }

@@ -150,7 +150,7 @@ func (a *App) lostHalts(ctx context.Context, p storage.Partition) (out []Contrad
 		return nil, err
 	}
 	var said []outgoing.Halt
-	if err := json.Unmarshal([]byte(outgoing.Operations.Value(before[0]).After), &said); err != nil {
+	if json.Unmarshal([]byte(outgoing.Operations.Value(before[0]).After), &said) != nil {
 		return []Contradiction{{ofAudit, before[0].ID, "it does not say which halts there were"}}, nil
 	}
 	row, _, _, err := outgoing.Halts.One(ctx, a.cfg.Store, p, outgoing.HaltsID)

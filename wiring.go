@@ -415,11 +415,57 @@ func (a *App) confirmed(ctx context.Context, in chain.Intent) (pending bool, why
 // house's own. It returns the mandate of that.
 func (a *App) order(ctx context.Context, in chain.Intent) (mandate string, pending bool, why string, err error) {
 	if house.Is(in.ID) {
-		p, why, err := a.houseMoney.Confirm(ctx, in)
-		return p.Mandate, p.Status == house.Pending, why, err
+		p, said, failed := a.houseMoney.Confirm(ctx, in)
+		mandate, pending, why, err = p.Mandate, p.Status == house.Pending, said, failed
+	} else {
+		w, said, failed := a.Withdrawals.Confirm(ctx, in)
+		mandate, pending, why, err = w.Mandate, w.Status == withdrawal.Pending, said, failed
 	}
-	w, why, err := a.Withdrawals.Confirm(ctx, in)
-	return w.Mandate, w.Status == withdrawal.Pending, why, err
+	if why == "" && err == nil {
+		why, err = a.payer(ctx, &in)
+	}
+	return mandate, pending, why, err
+}
+
+// foreign returns those of some addresses that are none of a tenant's.
+func (a *App) foreign(ctx context.Context, n chain.Network, tenant string, addresses []chain.Address) (out []chain.Address, err error) {
+	ids := make([]string, len(addresses))
+	for i, address := range addresses {
+		ids[i] = string(address)
+	}
+	rows, err := a.joined().Rows(ctx, incoming.Addresses.Table, storage.Keys(storage.Network(string(n)), ids...)...)
+	var unread storage.RowErrors // nor of one whose row cannot be read
+	if err = unread.Take(err); err != nil {
+		return nil, err
+	}
+	own := map[chain.Address]bool{}
+	for _, row := range rows {
+		own[chain.Address(row.ID)] = incoming.Addresses.Value(row).Tenant == tenant
+	}
+	for _, address := range addresses {
+		if !own[address] {
+			out = append(out, address)
+		}
+	}
+	return out, nil
+}
+
+// payer says why an order must not be paid from its address: it is another tenant's, or has another key.
+// Where coins are outputs an order names none.
+func (a *App) payer(ctx context.Context, in *chain.Intent) (why string, err error) {
+	if in.From == "" {
+		return "", nil
+	}
+	row, known, err := a.Addresses.Owner(ctx, in.Network, in.From)
+	switch {
+	case err != nil:
+		return "", err
+	case !known || row.Tenant != in.Tenant || row.Use != incoming.UseHot && row.Use != incoming.UseAccount:
+		return "it is to be paid from " + string(in.From) + ", which is no hot address of the tenant's", nil
+	case in.FromKey != chain.KeyRef(row.Key):
+		return "it is to be paid from " + string(in.From) + " with another key", nil
+	}
+	return "", nil
 }
 
 // haltedAsset says whether paying out an asset is halted for a tenant: its network is, an

@@ -132,16 +132,60 @@ func (n *Sender) lacksFee(d *candidate, free []coin, err error) error {
 // choice for the same coins everywhere.
 func (n *Sender) freeCoins(ctx context.Context, in *chain.Intent) ([]coin, error) {
 	rows, err := n.Store.Find(ctx, n.freeQuery(in))
-	return n.fit(rows), err
+	if err != nil {
+		return nil, err
+	}
+	return n.fit(ctx, in.Tenant, rows)
 }
 
-// fit are the coins of rows that are not left out at present.
-func (n *Sender) fit(rows []storage.Row) []coin {
+// fit are the coins of rows that are not left out at present. A coin at an address that is none of the
+// tenant's is left out, too: somebody has written the tenant into its row.
+func (n *Sender) fit(ctx context.Context, tenant string, rows []storage.Row) ([]coin, error) {
 	coins, _ := coinsIn(rows, nil)
 	n.mu.Lock()
+	coins = slices.DeleteFunc(coins, func(c coin) bool { return n.Now().Before(n.unfit[c.outpoint]) })
+	var ask []chain.Address
+	for i := range coins {
+		if c := &coins[i]; n.Foreign != nil && !n.owned[owned{tenant, c.Address}] && !slices.Contains(ask, c.Address) {
+			ask = append(ask, c.Address)
+		}
+	}
+	n.mu.Unlock()
+	if len(ask) == 0 {
+		return coins, nil
+	}
+	foreign, err := n.Foreign(ctx, tenant, ask...)
+	if err != nil {
+		return nil, err
+	}
+	n.mu.Lock()
 	defer n.mu.Unlock()
-	return slices.DeleteFunc(coins, func(c coin) bool { return n.Now().Before(n.unfit[c.outpoint]) })
+	if len(n.owned) > mostOwned {
+		clear(n.owned)
+	}
+	for _, a := range ask {
+		if !slices.Contains(foreign, a) {
+			n.owned[owned{tenant, a}] = true
+		}
+	}
+	return slices.DeleteFunc(coins, func(c coin) bool {
+		bad := slices.Contains(foreign, c.Address)
+		if bad {
+			n.unfit[c.outpoint] = n.Now().Add(unfitFor)
+			n.Log.Error("coin_altered", slog.String("coin", c.outpoint), slog.String("tenant", tenant), slog.String("address", string(c.Address)))
+		}
+		return bad
+	}), nil
 }
+
+// owned is an address that was found to be a tenant's.
+type owned struct {
+	tenant  string
+	address chain.Address
+}
+
+// mostOwned is how many of them a process remembers.
+const mostOwned = 10_000
 
 // without are those of the coins that are not left out of a candidate.
 func (d *candidate) without(coins []coin) []coin {

@@ -260,7 +260,11 @@ func (n *Sender) earlyCoins(ctx context.Context, m Merging, d *candidate) (out E
 	if err != nil {
 		return out, err
 	}
-	small := d.without(n.fit(rows))
+	fit, err := n.fit(ctx, in.Tenant, rows)
+	if err != nil {
+		return out, err
+	}
+	small := d.without(fit)
 	demand := ledger.Amount(0)
 	if n.Demand != nil {
 		if demand, err = n.Demand(storage.Apart(ctx), in.Tenant); err != nil {

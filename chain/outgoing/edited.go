@@ -247,9 +247,12 @@ func (n *Sender) untrue(ctx context.Context, rows []storage.Row) (map[string]str
 		if !slices.Contains(ids, r.ID) {
 			continue
 		}
-		landed := o.State == Executed || o.State == Final
+		landed, agree := o.State.landed(), own != nil && own.v.State == o.State
+		if own != nil && landed && own.v.State.landed() {
+			agree = true // it became final meanwhile
+		}
 		switch {
-		case own == nil || own.v.State != o.State && !(landed && (own.v.State == Executed || own.v.State == Final)):
+		case !agree:
 			why[r.ID] = "its outcome is " + string(o.State) + ", and it is not"
 		case landed:
 		case own.v.Purpose != o.Purpose || own.v.Tenant != o.Tenant || own.v.Currency != o.Currency || string(own.v.Network) != o.Network:
@@ -264,6 +267,9 @@ func (n *Sender) untrue(ctx context.Context, rows []storage.Row) (map[string]str
 	}
 	return why, n.refuted(ctx, slices.Sorted(maps.Keys(said)), said, why)
 }
+
+// landed reports whether an order in this state is in a block, as far as its owner is told.
+func (s State) landed() bool { return s == Executed || s == Final }
 
 // refuted asks the node about the transactions of orders whose rows say that nothing pays them any
 // more, and adds to why each order that one has paid, or may. Few payouts fail. Each is asked about

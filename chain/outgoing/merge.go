@@ -128,7 +128,10 @@ func (n *Sender) eachFree(ctx context.Context, in *chain.Intent, f func(*coin) (
 		if err != nil {
 			return err
 		}
-		coins := n.fit(rows)
+		coins, err := n.fit(ctx, in.Tenant, rows)
+		if err != nil {
+			return err
+		}
 		for i := range coins {
 			if more, err := f(&coins[i]); err != nil || !more {
 				return err

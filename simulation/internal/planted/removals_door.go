@@ -371,6 +371,18 @@ var doorRemovals = []Bug{
 		What: "Verify does not name an outcome that is not believed", Package: ".", Test: "TestFS02_EditedOutcomeReleasesNothing",
 	},
 	{
+		ID: "FS02-coin-of-another", File: "chain/outgoing/coins.go",
+		Old:  "		if bad {\n",
+		New:  "		if bad = false; bad {\n",
+		What: "a coin whose row was given to another tenant is spent for him", Package: ".", Test: "TestFS02_CoinOfAnotherIsNotSpent",
+	},
+	{
+		ID: "FS02-paid-from-another", File: "wiring.go",
+		Old:  `	if in.From == "" {`,
+		New:  `	if in.From != "" {`,
+		What: "an order that was edited is paid from another tenant's hot address", Package: ".", Test: "TestFS02_OrderIsNotPaidFromAnothersAddress",
+	},
+	{
 		ID: "FS02-halt-taken-away", File: "halts.go",
 		Old:  "	for _, h := range said {",
 		New:  "	for _, h := range said[:0] {",
