@@ -149,8 +149,8 @@ func (a *App) lostHalts(ctx context.Context, p storage.Partition) (out []Contrad
 	if err != nil || len(before) == 0 {
 		return nil, err
 	}
-	var said []outgoing.Halt
-	if json.Unmarshal([]byte(outgoing.Operations.Value(before[0]).After), &said) != nil {
+	said, ok := haltsAfter(before[0])
+	if !ok {
 		return []Contradiction{{ofAudit, before[0].ID, "it does not say which halts there were"}}, nil
 	}
 	row, _, _, err := outgoing.Halts.One(ctx, a.cfg.Store, p, outgoing.HaltsID)
@@ -171,6 +171,12 @@ func (a *App) lostHalts(ctx context.Context, p storage.Partition) (out []Contrad
 		return nil, err
 	}
 	return out, nil
+}
+
+// haltsAfter are the halts that a Halt or Lift left.
+func haltsAfter(op storage.Row) (halts []outgoing.Halt, ok bool) {
+	err := json.Unmarshal([]byte(outgoing.Operations.Value(op).After), &halts)
+	return halts, err == nil
 }
 
 // haltTarget is where a halt is written.
