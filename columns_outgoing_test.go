@@ -1,6 +1,8 @@
 package cryptopay_test
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,13 +40,43 @@ func TestFS02_EveryColumnOfAPayoutOnItsWayIsEdited(t *testing.T) {
 				}
 			}
 			require.Greater(t, n, 40)
+			if c.currency == "BTC" { // the change of a transaction whose row stays edited is not free again, and the merchant has few coins
+				return
+			}
+			for _, table := range c.tables {
+				for _, column := range slices.Sorted(maps.Keys(otherStates)) {
+					name, of := strings.CutPrefix(column, table.Name+".")
+					for _, value := range otherStates[column] {
+						if of {
+							i.setsOnItsWay(table, name, value, c.currency, c.amount)
+						}
+					}
+				}
+			}
 		})
 	}
 }
 
+// otherStates are values that a column may have, and that of a payout on its way has not.
+var otherStates = map[string][]string{
+	"intents.state":    {"queued", "waiting", "executed", "settled", "failed", "cancelled"},
+	"intents.purpose":  {"sweep", "gas", "cancel"},
+	"intents.reason":   {"halted", "altered", "reorged", "signer"},
+	"attempts.fate":    {"landed", "dead"},
+	"attempts.purpose": {"sweep", "gas", "cancel"},
+	"outcomes.state":   {"queued", "waiting", "executed", "settled", "failed", "cancelled"},
+	"outcomes.purpose": {"sweep", "gas", "cancel"},
+}
+
 // editsOnItsWay edits a column of a new payout that is on its way.
 func (i *insider) editsOnItsWay(table *storage.Table, column, currency, amount string) {
-	t, name := i.t, table.Name+"."+column
+	i.t.Helper()
+	i.setsOnItsWay(table, column, "", currency, amount)
+}
+
+// setsOnItsWay is editsOnItsWay with a value; "" = one that the column cannot have.
+func (i *insider) setsOnItsWay(table *storage.Table, column, value, currency, amount string) {
+	t, name := i.t, strings.TrimSpace(table.Name+"."+column+" "+value)
 	t.Helper()
 	cur, err := chain.MainnetRegistry().Currency(currency)
 	require.NoError(t, err)
@@ -55,6 +87,9 @@ func (i *insider) editsOnItsWay(table *storage.Table, column, currency, amount s
 	undo, ok := i.change(table, id, column)
 	if !ok {
 		return
+	}
+	if value != "" {
+		i.edit("UPDATE cryptopay_"+table.Name+" SET "+column+" = ? WHERE id = ?", value, id)
 	}
 	ended := func() withdrawal.Status {
 		got, err := i.app.Withdrawals.Get(t.Context(), i.tenant, w.ID)

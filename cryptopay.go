@@ -207,8 +207,8 @@ func (a *App) chains() error {
 		o.Raise = lowerBound(a.raise, o.Raise)
 		o.Costly = func(ctx context.Context, in chain.Intent) (bool, error) { return a.Treasury.Costly(ctx, in) }
 		o.Ordered, o.Ending, o.Back, o.Sealed, o.Told = a.ordered, a.ending, a.sealedBack, a.sealedEndings, a.toldOf
-		o.Foreign = func(ctx context.Context, tenant string, addresses ...chain.Address) ([]chain.Address, error) {
-			return a.foreign(ctx, n.name, tenant, addresses)
+		o.Foreign = func(ctx context.Context, tenant string, coins ...chain.Coin) ([]string, error) {
+			return a.foreign(ctx, n.name, tenant, coins)
 		}
 		o.Demand = func(ctx context.Context, tenant string) (ledger.Amount, error) { return a.paidOut(ctx, tenant, n.name) }
 		o.MayCost = func(ctx context.Context, in chain.Intent) (ledger.Amount, error) { return a.Treasury.MayCost(ctx, in) }

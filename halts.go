@@ -47,8 +47,8 @@ type HaltEffect struct {
 	OnItsWay []outgoing.OnItsWay
 }
 
-// Halt stops what is sent within a scope: payouts, sweeps, gas transfers and what replaces
-// them. After it has returned nothing new is signed and stored, and nothing is sent again,
+// Halt stops what is sent within a scope: payouts, sweeps, gas transfers, what replaces
+// them, and refills. After it has returned nothing new is signed and stored, and nothing is sent again,
 // by any process on the store. What was stored before may be on its way; it is returned.
 // Payouts wait with the reason halted. Deposits are read and credited as ever. A halt of a
 // currency or a tenant leaves alone what fills a nonce or takes one back, because others

@@ -427,27 +427,53 @@ func (a *App) order(ctx context.Context, in chain.Intent) (mandate string, pendi
 	return mandate, pending, why, err
 }
 
-// foreign returns those of some addresses that are none of a tenant's.
-func (a *App) foreign(ctx context.Context, n chain.Network, tenant string, addresses []chain.Address) (out []chain.Address, err error) {
-	ids := make([]string, len(addresses))
-	for i, address := range addresses {
-		ids[i] = string(address)
+// takenBy begins the id of an operation by which a restored store took a transaction over: see
+// internal/restore.
+const takenBy = "restore/take/"
+
+// foreign returns the outpoints of those coins that are none of a tenant's: they lie at an address that is
+// not his, and no operator has said that a transaction which a restored store did not know returned them.
+func (a *App) foreign(ctx context.Context, n chain.Network, tenant string, coins []chain.Coin) (out []string, err error) {
+	part, own := storage.Network(string(n)), map[chain.Address]bool{}
+	var ids []string
+	for i := range coins {
+		if at := coins[i].Address; !own[at] {
+			own[at], ids = true, append(ids, string(at))
+		}
 	}
-	rows, err := a.joined().Rows(ctx, incoming.Addresses.Table, storage.Keys(storage.Network(string(n)), ids...)...)
+	clear(own)
+	rows, err := a.joined().Rows(ctx, incoming.Addresses.Table, storage.Keys(part, ids...)...)
 	var unread storage.RowErrors // nor of one whose row cannot be read
 	if err = unread.Take(err); err != nil {
 		return nil, err
 	}
-	own := map[chain.Address]bool{}
 	for _, row := range rows {
 		own[chain.Address(row.ID)] = incoming.Addresses.Value(row).Tenant == tenant
 	}
-	for _, address := range addresses {
-		if !own[address] {
-			out = append(out, address)
+	var taken []string
+	for i := range coins {
+		if !own[coins[i].Address] {
+			out = append(out, coins[i].Outpoint)
+			tx, _, _ := strings.Cut(coins[i].Outpoint, ":")
+			taken = append(taken, takenBy+tx)
 		}
 	}
-	return out, nil
+	if len(out) == 0 {
+		return nil, nil
+	}
+	slices.Sort(taken)
+	rows, err = a.joined().Rows(ctx, outgoing.Operations.Table, storage.Keys(part, slices.Compact(taken)...)...)
+	if err = unread.Take(err); err != nil {
+		return nil, err
+	}
+	returned := map[string]bool{}
+	for _, row := range rows {
+		returned[row.ID] = outgoing.Operations.Value(row).Tenant == tenant
+	}
+	return slices.DeleteFunc(out, func(outpoint string) bool {
+		tx, _, _ := strings.Cut(outpoint, ":")
+		return returned[takenBy+tx]
+	}), nil
 }
 
 // payer says why an order must not be paid from its address: it is another tenant's, or has another key.

@@ -91,9 +91,13 @@ func (m *move) outcome(o Outcome) error {
 	return fmt.Errorf("unknown state %q", o.State)
 }
 
+// waitingNode is the payout side's reason while no node answers.
+const waitingNode = "node"
+
 func (m *move) queued(o Outcome) error {
 	shown := m.w.Waiting == WaitingAltered || m.w.Waiting == WaitingDeliveredLess
-	if o.Reason == WaitingAltered && !shown && m.w.Live() && m.newer(o) {
+	altered := o.Reason == WaitingAltered // whatever its time says: somebody may have edited that, too
+	if altered && !shown && m.w.Live() {
 		m.notice(NoticeAltered, "it waits: the rows of its payout contradict each other, or a transaction that is none of its own may have paid it (order_altered in the log names it)")
 	}
 	switch m.w.Status {
@@ -101,7 +105,8 @@ func (m *move) queued(o Outcome) error {
 		m.known()
 		m.wait(o.Reason, m.due)
 	case Processing: // nodes refused its transaction for good, and it starts again
-		if m.newer(o) && m.w.Waiting != o.Reason && m.w.Waiting != WaitingDeliveredLess {
+		hidden := m.w.Waiting == WaitingDeliveredLess || m.w.Waiting == WaitingAltered && o.Reason == waitingNode
+		if (altered || m.newer(o)) && m.w.Waiting != o.Reason && !hidden {
 			m.reason(o.Reason)
 			m.touch()
 		}

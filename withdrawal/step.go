@@ -25,7 +25,7 @@ const (
 	WaitingPayout = "payouts" // the payout side does not answer
 	WaitingPolicy = "policy"  // the policy does not answer
 	// WaitingAltered: its stored rows contradict each other, so somebody edited them.
-	// Nothing is sent until an operator has repaired them; Reason has the difference.
+	// Nothing is sent until an operator has repaired them; Reason has the difference, or the payout side's log.
 	WaitingAltered = "altered"
 	// WaitingDeliveredLess: it is processing, its payment has landed, and the recipient
 	// got less than was ordered. Payouts of the currency are halted for the tenant until an
@@ -39,7 +39,7 @@ const (
 	// it. As pending it waits for the same.
 	WaitingGasShort   = "gas_float_short"
 	WaitingFeeTooHigh = "fee_above_cap"
-	// WaitingStuck: it is processing, and for hours its payment has been in no block. It is
+	// WaitingStuck: it is processing, and for an hour or more its payment has been in no block. It is
 	// sent again, and replaced where that helps.
 	WaitingStuck = "stuck"
 	// WaitingReorged: it is processing or completed, and the block of its payment was

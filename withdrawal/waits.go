@@ -71,12 +71,12 @@ func (s *Service) waits(ctx context.Context, p storage.Partition, m *move, c *st
 }
 
 // alertAt is when the operator is told that a withdrawal waits. One that was sent has
-// waited for long before it shows a reason.
+// waited for long before it shows a reason, but for that no node answers.
 func (s *Service) alertAt(w *Withdrawal, reason string) time.Time {
 	switch {
 	case reason == "":
 		return time.Time{}
-	case reason == ShownReorged, reason == ShownStuck && w.Status == Processing:
+	case reason == ShownReorged, reason == ShownStuck && w.Status == Processing && w.Waiting != waitingNode:
 		return w.WaitingSince
 	}
 	return w.WaitingSince.Add(s.c.StuckAfter)

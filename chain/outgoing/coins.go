@@ -144,10 +144,10 @@ func (n *Sender) fit(ctx context.Context, tenant string, rows []storage.Row) ([]
 	coins, _ := coinsIn(rows, nil)
 	n.mu.Lock()
 	coins = slices.DeleteFunc(coins, func(c coin) bool { return n.Now().Before(n.unfit[c.outpoint]) })
-	var ask []chain.Address
+	var ask []chain.Coin
 	for i := range coins {
-		if c := &coins[i]; n.Foreign != nil && !n.owned[owned{tenant, c.Address}] && !slices.Contains(ask, c.Address) {
-			ask = append(ask, c.Address)
+		if c := &coins[i]; n.Foreign != nil && !n.owned[owned{tenant, c.outpoint}] {
+			ask = append(ask, chain.Coin{Outpoint: c.outpoint, Address: c.Address, Key: c.Key, Amount: c.Amount})
 		}
 	}
 	n.mu.Unlock()
@@ -163,13 +163,13 @@ func (n *Sender) fit(ctx context.Context, tenant string, rows []storage.Row) ([]
 	if len(n.owned) > mostOwned {
 		clear(n.owned)
 	}
-	for _, a := range ask {
-		if !slices.Contains(foreign, a) {
-			n.owned[owned{tenant, a}] = true
+	for i := range ask {
+		if !slices.Contains(foreign, ask[i].Outpoint) {
+			n.owned[owned{tenant, ask[i].Outpoint}] = true
 		}
 	}
 	return slices.DeleteFunc(coins, func(c coin) bool {
-		bad := slices.Contains(foreign, c.Address)
+		bad := slices.Contains(foreign, c.outpoint)
 		if bad {
 			n.unfit[c.outpoint] = n.Now().Add(unfitFor)
 			n.Log.Error("coin_altered", slog.String("coin", c.outpoint), slog.String("tenant", tenant), slog.String("address", string(c.Address)))
@@ -178,11 +178,8 @@ func (n *Sender) fit(ctx context.Context, tenant string, rows []storage.Row) ([]
 	}), nil
 }
 
-// owned is an address that was found to be a tenant's.
-type owned struct {
-	tenant  string
-	address chain.Address
-}
+// owned is a coin that was found to be a tenant's.
+type owned struct{ tenant, outpoint string }
 
 // mostOwned is how many of them a process remembers.
 const mostOwned = 10_000

@@ -62,7 +62,7 @@ func (n *Sender) Refusals(ctx context.Context, ids ...string) (map[string]string
 		return nil, err
 	}
 	maps.Copy(untold, why)
-	maps.DeleteFunc(untold, func(_, why string) bool { return why == "" || why == unproven })
+	maps.DeleteFunc(untold, func(_, why string) bool { return why == "" || why == unproven || why == putAnew })
 	return untold, nil
 }
 
@@ -170,6 +170,8 @@ func (n *Sender) truthful(ctx context.Context, rows []storage.Row) (out []storag
 		case "":
 			out = append(out, r)
 			continue
+		case putAnew:
+			continue
 		case unproven:
 		default:
 			n.Log.Error("order_altered", slog.String("tenant", Outcomes.Value(r).Tenant), slog.String("intent", r.ID), slog.String("reason", why[r.ID]))
@@ -211,8 +213,33 @@ func (n *Sender) untrueEach(ctx context.Context, rows []storage.Row) (map[string
 			maps.Copy(why, one)
 		}
 	}
-	return why, err
+	return why, errors.Join(err, n.movedOn(ctx, rows, why))
 }
+
+// movedOn finds outcomes of which why says something that were put anew after they were read: their
+// order has moved on.
+func (n *Sender) movedOn(ctx context.Context, rows []storage.Row, why map[string]string) error {
+	read := map[string]int64{}
+	for _, r := range rows {
+		if why[r.ID] != "" {
+			read[r.ID] = r.Version
+		}
+	}
+	if len(read) == 0 {
+		return nil
+	}
+	now, err := n.Store.Rows(ctx, Outcomes.Table, storage.Keys(n.part, slices.Sorted(maps.Keys(read))...)...)
+	var unread storage.RowErrors // nothing has put those anew
+	for _, r := range now {
+		if r.Version != read[r.ID] {
+			why[r.ID] = putAnew
+		}
+	}
+	return unread.Take(err)
+}
+
+// putAnew is what untrueEach says of an outcome that another process has put in the meantime.
+const putAnew = "put anew"
 
 // unproven is what untrue says of an outcome while the node cannot tell whether it is true.
 const unproven = "unproven"
@@ -254,9 +281,9 @@ func (n *Sender) untrue(ctx context.Context, rows []storage.Row) (map[string]str
 		switch {
 		case !agree:
 			why[r.ID] = "its outcome is " + string(o.State) + ", and it is not"
-		case landed:
 		case own.v.Purpose != o.Purpose || own.v.Tenant != o.Tenant || own.v.Currency != o.Currency || string(own.v.Network) != o.Network:
 			why[r.ID] = "its outcome is another order's"
+		case landed:
 		default:
 			continue
 		}

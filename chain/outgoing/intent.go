@@ -68,7 +68,8 @@ const (
 
 // Outcome is the fact queue towards an intent's owner, in the network's
 // partition under the intent's id: put in the same Change as the step that
-// caused it, Due until the owner has handled it.
+// caused it, Due until the owner has handled it. While one is not believed, its owner is handed
+// another in its place, again and again, which is not stored: it waits, for ReasonAltered or ReasonNode.
 type Outcome struct {
 	Intent        string        `db:"intent"`
 	Purpose       chain.Purpose `db:"purpose"`

@@ -86,9 +86,9 @@ type Config struct {
 	// (txs), and what of the order is not as its owner has ordered it (differ). txs has no order whose
 	// owner was told of no transaction. Defaults to believing this package's own rows.
 	Told func(ctx context.Context, orders []chain.Intent) (txs, differ map[string]string, err error)
-	// Foreign returns those of some addresses that are none of a tenant's: coins there are not spent
-	// for him. Defaults to believing the rows of coins.
-	Foreign func(ctx context.Context, tenant string, addresses ...chain.Address) ([]chain.Address, error)
+	// Foreign returns the outpoints of those coins that are none of a tenant's, whatever their rows say:
+	// they are not spent for him. Defaults to believing the rows.
+	Foreign func(ctx context.Context, tenant string, coins ...chain.Coin) (outpoints []string, err error)
 	// Guards are rows beside those of Halts that the Changes which reserve, replace, store
 	// and send again require unchanged. They are read before Halted is asked. Defaults to none.
 	Guards func(ctx context.Context, in chain.Intent) ([]storage.Guard, error)
@@ -183,7 +183,7 @@ type Sender struct {
 	checked  map[chain.Address]bool          // nonce rows compared with the chain by this process
 	doubts   map[chain.Address]reportedNonce // first nonces above 0, until they are believed
 	unfit    map[string]time.Time            // coins that no transaction can spend: left out until then
-	owned    map[owned]bool                  // addresses that are known to be a tenant's
+	owned    map[owned]bool                  // coins that are known to be a tenant's
 }
 
 // New checks the configuration. It does no I/O.

@@ -289,7 +289,7 @@ func (n *Sender) advance(ctx context.Context, j *claimedIntent, atts []*attempt)
 	if err := n.unmined(ctx, j, &p); err != nil {
 		return err
 	}
-	if j.v.State == Signed && j.v.Reason == "" && n.Now().Sub(p.open[0].v.Stored) >= n.TellAfter {
+	if j.v.State == Signed && j.v.Reason == "" && !n.Now().Before(j.v.BumpAt) && n.Now().Sub(p.open[0].v.Stored) >= n.TellAfter {
 		n.Log.Warn("stuck", slog.String("intent", j.id), slog.String("tx", j.v.Tx), slog.Time("since", p.open[0].v.Stored))
 		return n.tellPlace(ctx, j, p.open[len(p.open)-1], ReasonStuck)
 	}
@@ -391,7 +391,8 @@ func (n *Sender) rebroadcastOrReplace(ctx context.Context, j *claimedIntent, p *
 		}
 		return nil
 	}
-	if told {
+	if told { // it has its time again before it counts as stuck
+		j.v.BumpAt = n.Now().Add(n.StuckAfter)
 		if err := n.tellPlace(ctx, j, newest, ""); err != nil {
 			return err
 		}

@@ -65,7 +65,7 @@ func TestFT06_StuckIsShownWhenTheHostWants(t *testing.T) {
 	signed := w.attempts("a")[0].Stored
 	w.past(signed.Add(10 * time.Minute))
 	require.Empty(t, w.last("a").Reason)
-	w.past(signed.Add(25 * time.Minute))
+	w.past(signed.Add(45 * time.Minute))
 	require.Equal(t, outgoing.ReasonStuck, w.last("a").Reason)
 }
 

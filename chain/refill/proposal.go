@@ -61,7 +61,7 @@ var Proposals = storage.NewTable[Proposal]("refill_proposals", storage.Index("cu
 
 // Reasons of a proposal that is Sending.
 const (
-	notSent  = "halted"    // an operator has halted what is sent
+	notSent  = "halted"    // what is sent is halted
 	notTaken = "not_taken" // no node takes its transaction, which is sent again
 	notMined = "not_mined" // its transaction has waited at nodes for minedIn: it pays too little
 )

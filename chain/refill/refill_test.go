@@ -198,7 +198,7 @@ func TestFT05_HaltedRefillIsNotSent(t *testing.T) {
 		w.later(time.Minute)
 		require.Equal(t, refill.Open, w.get(p.ID).Status)
 		w.halts()
-		w.take(p)
+		taken, _ := w.take(p)
 		w.later(0)
 		require.Equal(t, map[string]int{p.Tx: 1}, w.node.sent)
 		w.node.state = chain.Status{State: chain.Unknown} // nodes forget it
@@ -207,6 +207,9 @@ func TestFT05_HaltedRefillIsNotSent(t *testing.T) {
 		w.later(time.Minute)
 		require.Equal(t, map[string]int{p.Tx: 1}, w.node.sent)
 		require.Equal(t, "halted", w.get(p.ID).Reason)
+		again, made := w.take(p)
+		require.False(t, made, "it was taken before")
+		require.Equal(t, taken.Tx, again.Tx)
 		w.halts()
 		w.later(time.Minute)
 		require.Equal(t, map[string]int{p.Tx: 2}, w.node.sent)

@@ -104,8 +104,9 @@ func (s *Service) Take(ctx context.Context, tenant, id string, signed []byte, dr
 	if err != nil {
 		return p, false, err
 	}
-	if h, stopped, err := s.halted(ctx, &p); err != nil || stopped {
-		return p, false, cmp.Or(err, fmt.Errorf("%w: refill: nothing is sent on network %s while it is halted (%s): lift the halt first", outgoing.ErrHelp, p.Network, h.Reason))
+	h, stopped, err := s.halted(ctx, &p)
+	if err != nil {
+		return p, false, err
 	}
 	p, err = s.decide(ctx, tenant, id, by, func(p *Proposal, now time.Time) (time.Time, error) {
 		made = false
@@ -117,6 +118,8 @@ func (s *Service) Take(ctx context.Context, tenant, id string, signed []byte, dr
 			return now, err
 		case tx.Tx != p.Tx && !p.unnamed():
 			return now, fmt.Errorf("%w: refill: it is transaction %s, proposed was %s", chain.ErrRejected, tx.Tx, p.Tx)
+		case stopped && (p.Status == Open || p.Status == Sending && len(p.Raw) == 0):
+			return now, fmt.Errorf("%w: refill: nothing of it is sent while that is halted (%s): lift the halt first", outgoing.ErrHelp, h.Reason)
 		case p.Status == Sending && len(p.Raw) == 0: // somebody else sent it: from now on it is sent again
 			made, p.Raw, p.Tx = true, tx.Raw, tx.Tx
 			return now, dryRun(dry)
@@ -258,7 +261,7 @@ func (s *Service) look(ctx context.Context, p Proposal) error {
 	return err
 }
 
-// halted returns the halt by an operator that keeps a refill from being sent.
+// halted returns the halt, by an operator or of the library's own, that keeps a refill from being sent.
 func (s *Service) halted(ctx context.Context, p *Proposal) (h outgoing.Halt, stopped bool, err error) {
 	row, _, _, err := outgoing.Halts.One(ctx, s.c.Store, storage.Network(string(p.Network)), outgoing.HaltsID)
 	h, stopped = row.Stops(chain.Intent{Purpose: chain.ForSweep, Tenant: p.Tenant, Network: p.Network, Currency: p.Currency})

@@ -419,7 +419,7 @@ func (m *move) outcome(o outgoing.Outcome) (conflict string, err error) {
 			m.p.Stage = handed
 			m.wait(string(o.Reason), never)
 		}
-		if m.p.Status == Processing && newer { // it starts again, or a person has to look
+		if m.p.Status == Processing && (newer || o.Reason == outgoing.ReasonAltered) { // it starts again, or a person has to look
 			m.reason(string(o.Reason))
 		}
 	case o.State == outgoing.Signed || landed:

@@ -252,7 +252,7 @@ var doorRemovals = []Bug{
 	},
 	{
 		ID: "FS02-house-payment-shows-nothing", File: "wallet/house/step.go",
-		Old:  "		if m.p.Status == Processing && newer {",
+		Old:  "		if m.p.Status == Processing && (newer || o.Reason == outgoing.ReasonAltered) {",
 		New:  "		if m.p.Status != Processing && newer {",
 		What: "a disputed payment of the house's own does not show why it waits", Package: ".", Test: "TestFS02_HousePaymentThatAnUnknownTransactionMayHavePaidGivesNothingBack",
 	},
