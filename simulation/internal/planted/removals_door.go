@@ -391,7 +391,7 @@ var doorRemovals = []Bug{
 	{
 		ID: "FT05-refill-of-a-halted-network", File: "chain/refill/take.go",
 		Old:  "		case stopped:\n			reason = notSent",
-		New:  "		case false:\n			reason = notSent",
+		New:  "		case stopped && p.Tx == \"\":\n			reason = notSent",
 		What: "a refill is sent again while an operator has halted everything", Package: "chain/refill", Test: "TestFT05_HaltedRefillIsNotSent",
 	},
 	{
