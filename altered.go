@@ -44,6 +44,7 @@ func (a *App) contradictions(ctx context.Context, p storage.Partition) ([]Contra
 func (a *App) editedOrders(ctx context.Context, p storage.Partition) (out []Contradiction, err error) {
 	var unread storage.RowErrors
 	for _, n := range a.networks {
+		var ids []string // whose rows may not be acted on
 		err := each(ctx, a.cfg.Store, storage.Query{
 			Table: outgoing.Intents.Table, Partition: storage.Network(string(n.name)), Where: []storage.Cond{
 				{Column: "tenant", Op: storage.Eq, Value: tenantOf(p)},
@@ -55,11 +56,7 @@ func (a *App) editedOrders(ctx context.Context, p storage.Partition) (out []Cont
 				out = append(out, Contradiction{"order", row.ID, why})
 			}
 			if v.State == outgoing.Queued || v.State == outgoing.Waiting {
-				refused, err := a.refusals(ctx, n, row.ID)
-				if err != nil {
-					return err
-				}
-				out = append(out, refused...)
+				ids = append(ids, row.ID)
 			}
 			if v.State == outgoing.Signed || v.State == outgoing.Executed {
 				uncalled, err := a.uncalled(ctx, &row, &v)
@@ -85,50 +82,57 @@ func (a *App) editedOrders(ctx context.Context, p storage.Partition) (out []Cont
 		if err = unread.Take(err); err != nil {
 			return out, err
 		}
-		refused, err := a.refusedOutcomes(ctx, n, p)
-		for _, c := range refused {
-			if !slices.Contains(out, c) { // one that is to start may have an outcome, too
-				out = append(out, c)
-			}
-		}
+		due, err := a.dueOutcomes(ctx, n, p)
 		if err = unread.Take(err); err != nil {
 			return out, err
+		}
+		ids = append(ids, due...)
+		slices.Sort(ids)
+		for some := range slices.Chunk(slices.Compact(ids), page) {
+			refused, err := a.refusals(ctx, n, some...)
+			out = append(out, refused...)
+			if err = unread.Take(err); err != nil {
+				return out, err
+			}
 		}
 	}
 	return out, unread.With(nil)
 }
 
-// refusals names those orders of a network whose rows are not acted on.
+// refusals names those orders of a network whose rows are not acted on. Where a row cannot be read, it asks
+// about each order by itself.
 func (a *App) refusals(ctx context.Context, n *network, ids ...string) (out []Contradiction, err error) {
 	why, err := n.out.Refusals(ctx, ids...)
+	if broken := (*storage.RowError)(nil); errors.As(err, &broken) && len(ids) > 1 {
+		err = nil
+		for _, id := range ids {
+			one, failed := a.refusals(ctx, n, id)
+			out, err = append(out, one...), errors.Join(err, failed)
+		}
+		return out, err
+	}
 	for _, id := range slices.Sorted(maps.Keys(why)) {
 		out = append(out, Contradiction{"order", id, why[id]})
 	}
 	return out, err
 }
 
-// mostRefused is how many outcomes of a tenant are looked at that it has not been told.
-const mostRefused = 1000
+// mostDue is how many untold outcomes of a tenant are looked at.
+const mostDue = 1000
 
-// refusedOutcomes names orders of a tenant that are said to be at an end, where it is not believed: their
-// owner is not told.
-func (a *App) refusedOutcomes(ctx context.Context, n *network, p storage.Partition) ([]Contradiction, error) {
+// dueOutcomes lists orders of a tenant that are said to be on chain or at an end, and whose owner is still to
+// be told.
+func (a *App) dueOutcomes(ctx context.Context, n *network, p storage.Partition) (ids []string, err error) {
 	rows, err := storage.Peek(ctx, a.cfg.Store, storage.Claim{
-		Table: outgoing.Outcomes.Table, Partition: storage.Network(string(n.name)), Now: a.cfg.Clock.Now().Add(24 * time.Hour), Max: mostRefused,
+		Table: outgoing.Outcomes.Table, Partition: storage.Network(string(n.name)), Now: a.cfg.Clock.Now().Add(24 * time.Hour), Max: mostDue,
 		Where: []storage.Cond{{Column: "tenant", Op: storage.Eq, Value: tenantOf(p)}},
 	})
-	var unread storage.RowErrors
-	if err = unread.Take(err); err != nil {
-		return nil, err
-	}
-	var ids []string
 	for _, row := range rows {
 		if o := outgoing.Outcomes.Value(row); o.State != outgoing.Queued && o.State != outgoing.Waiting {
 			ids = append(ids, row.ID)
 		}
 	}
-	out, err := a.refusals(ctx, n, ids...)
-	return out, unread.With(err)
+	return ids, err
 }
 
 // uncalled finds transactions of an order that say that they pay nobody, though nobody has taken

@@ -96,8 +96,8 @@ func (a *App) brokenAudit(ctx context.Context, p storage.Partition) ([]Contradic
 	return out, err
 }
 
-// verifyHouse is the report about what is of no tenant: the audit logs and halts of networks and of the system,
-// the directories of addresses, and the nonces of hot addresses.
+// verifyHouse reports on what belongs to no tenant: audit logs, halts, directories of addresses, and nonces of
+// hot addresses.
 func (a *App) verifyHouse(ctx context.Context) (r Report, err error) {
 	parts, err := a.houseParts(ctx)
 	if err != nil {

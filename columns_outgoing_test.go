@@ -57,7 +57,7 @@ func TestFS02_EveryColumnOfAPayoutOnItsWayIsEdited(t *testing.T) {
 	}
 }
 
-// otherStates are values that a column may have, and that of a payout on its way has not.
+// otherStates are valid values of columns that a payout on its way does not have.
 var otherStates = map[string][]string{
 	"intents.state":    {"queued", "waiting", "executed", "settled", "failed", "cancelled"},
 	"intents.purpose":  {"sweep", "gas", "cancel"},

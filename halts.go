@@ -160,6 +160,9 @@ func (a *App) lostHalts(ctx context.Context, p storage.Partition) (out []Contrad
 	for _, h := range said {
 		if !slices.ContainsFunc(row.Halts, func(have outgoing.Halt) bool { return have.Scope == h.Scope }) {
 			scope := HaltScope{Currency: h.Currency, Tenant: h.Tenant}
+			if !h.Wide {
+				scope.Network = chain.Network(strings.TrimPrefix(string(p), string(storage.Network(""))))
+			}
 			out = append(out, Contradiction{"halt", string(p), fmt.Sprintf("%s halted %s (%s), nobody has lifted it, and it is gone", h.By, scope, h.Reason)})
 		}
 	}

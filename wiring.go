@@ -13,6 +13,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -415,11 +416,13 @@ func (a *App) confirmed(ctx context.Context, in chain.Intent) (pending bool, why
 // house's own. It returns the mandate of that.
 func (a *App) order(ctx context.Context, in chain.Intent) (mandate string, pending bool, why string, err error) {
 	if house.Is(in.ID) {
-		p, said, failed := a.houseMoney.Confirm(ctx, in)
-		mandate, pending, why, err = p.Mandate, p.Status == house.Pending, said, failed
+		var p house.Payment
+		p, why, err = a.houseMoney.Confirm(ctx, in)
+		mandate, pending = p.Mandate, p.Status == house.Pending
 	} else {
-		w, said, failed := a.Withdrawals.Confirm(ctx, in)
-		mandate, pending, why, err = w.Mandate, w.Status == withdrawal.Pending, said, failed
+		var w withdrawal.Withdrawal
+		w, why, err = a.Withdrawals.Confirm(ctx, in)
+		mandate, pending = w.Mandate, w.Status == withdrawal.Pending
 	}
 	if why == "" && err == nil {
 		why, err = a.payer(ctx, &in)
@@ -427,53 +430,50 @@ func (a *App) order(ctx context.Context, in chain.Intent) (mandate string, pendi
 	return mandate, pending, why, err
 }
 
-// takenBy begins the id of an operation by which a restored store took a transaction over: see
-// internal/restore.
-const takenBy = "restore/take/"
-
 // foreign returns the outpoints of those coins that are none of a tenant's: they lie at an address that is
 // not his, and no operator has said that a transaction which a restored store did not know returned them.
 func (a *App) foreign(ctx context.Context, n chain.Network, tenant string, coins []chain.Coin) (out []string, err error) {
-	part, own := storage.Network(string(n)), map[chain.Address]bool{}
-	var ids []string
+	var addresses, taken []string
 	for i := range coins {
-		if at := coins[i].Address; !own[at] {
-			own[at], ids = true, append(ids, string(at))
-		}
+		addresses = append(addresses, string(coins[i].Address))
 	}
-	clear(own)
-	rows, err := a.joined().Rows(ctx, incoming.Addresses.Table, storage.Keys(part, ids...)...)
-	var unread storage.RowErrors // nor of one whose row cannot be read
-	if err = unread.Take(err); err != nil {
+	own, err := a.tenantsOf(ctx, incoming.Addresses.Table, n, addresses, func(r storage.Row) string { return incoming.Addresses.Value(r).Tenant })
+	if err != nil {
 		return nil, err
 	}
-	for _, row := range rows {
-		own[chain.Address(row.ID)] = incoming.Addresses.Value(row).Tenant == tenant
-	}
-	var taken []string
 	for i := range coins {
-		if !own[coins[i].Address] {
-			out = append(out, coins[i].Outpoint)
-			tx, _, _ := strings.Cut(coins[i].Outpoint, ":")
-			taken = append(taken, takenBy+tx)
+		if c := &coins[i]; own[string(c.Address)] != tenant {
+			tx, _, _ := strings.Cut(c.Outpoint, ":")
+			out, taken = append(out, c.Outpoint), append(taken, audit.TakenID(tx))
 		}
 	}
 	if len(out) == 0 {
 		return nil, nil
 	}
-	slices.Sort(taken)
-	rows, err = a.joined().Rows(ctx, outgoing.Operations.Table, storage.Keys(part, slices.Compact(taken)...)...)
-	if err = unread.Take(err); err != nil {
+	returned, err := a.tenantsOf(ctx, outgoing.Operations.Table, n, taken, func(r storage.Row) string { return outgoing.Operations.Value(r).Tenant })
+	if err != nil {
 		return nil, err
-	}
-	returned := map[string]bool{}
-	for _, row := range rows {
-		returned[row.ID] = outgoing.Operations.Value(row).Tenant == tenant
 	}
 	return slices.DeleteFunc(out, func(outpoint string) bool {
 		tx, _, _ := strings.Cut(outpoint, ":")
-		return returned[takenBy+tx]
+		return returned[audit.TakenID(tx)] == tenant
 	}), nil
+}
+
+// tenantsOf returns the tenants of a network's rows, by their ids. It has none where there is no row, or
+// it cannot be read.
+func (a *App) tenantsOf(ctx context.Context, t *storage.Table, n chain.Network, ids []string, tenant func(storage.Row) string) (map[string]string, error) {
+	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
+	rows, err := a.joined().Rows(ctx, t, storage.Keys(storage.Network(string(n)), ids...)...)
+	var unread storage.RowErrors
+	if err = unread.Take(err); err != nil {
+		return nil, err
+	}
+	of := make(map[string]string, len(rows))
+	for _, row := range rows {
+		of[row.ID] = tenant(row)
+	}
+	return of, nil
 }
 
 // payer says why an order must not be paid from its address: it is another tenant's, or has another key.

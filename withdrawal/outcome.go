@@ -96,7 +96,7 @@ const waitingNode = "node"
 
 func (m *move) queued(o Outcome) error {
 	shown := m.w.Waiting == WaitingAltered || m.w.Waiting == WaitingDeliveredLess
-	altered := o.Reason == WaitingAltered // whatever its time says: somebody may have edited that, too
+	altered := o.Reason == WaitingAltered // shown however old it is: somebody may have edited its time, too
 	if altered && !shown && m.w.Live() {
 		m.notice(NoticeAltered, "it waits: the rows of its payout contradict each other, or a transaction that is none of its own may have paid it (order_altered in the log names it)")
 	}

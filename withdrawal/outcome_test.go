@@ -282,6 +282,41 @@ func TestFT06_WhatStartsAgainShowsWhyItWaits(t *testing.T) {
 	}
 }
 
+// A node that does not answer while a payout fails alarms nobody before StuckAfter, and hides no sign that its
+// rows were edited. Of these its owner hears once, also where its time was edited.
+func TestFS02_NodeThatDoesNotAnswerHidesNoEdit(t *testing.T) {
+	t.Parallel()
+	w, id := handed(t)
+	w.tell(id, withdrawal.OutcomeSigned, "aa", 0)
+	signed := w.clock()
+	waits := func(reason string, at time.Time) {
+		t.Helper()
+		require.NoError(t, w.HandleOutcome(w.ctx, tenant, withdrawal.Outcome{Intent: id, State: withdrawal.OutcomeWaiting, Reason: reason, At: at}))
+	}
+	w.advance(time.Minute)
+	waits("node", w.clock())
+	require.Equal(t, "node", w.get(id).Waiting)
+	_, row, _, err := withdrawal.Waits.One(w.ctx, w.store, storage.Tenant(tenant), id)
+	require.NoError(t, err)
+	require.Equal(t, w.clock().Add(15*time.Minute), row.Due, "when the operator is told")
+	for range 3 {
+		waits("altered", signed.Add(-time.Hour))
+		require.Equal(t, withdrawal.WaitingAltered, w.get(id).Waiting)
+		waits("node", w.clock())
+		require.Equal(t, withdrawal.WaitingAltered, w.get(id).Waiting)
+	}
+	told := 0
+	for _, n := range w.notices {
+		if n.Kind == withdrawal.NoticeAltered {
+			told++
+		}
+	}
+	require.Equal(t, 1, told)
+	w.tell(id, withdrawal.OutcomeFailed, "", 0)
+	require.Equal(t, []any{withdrawal.Failed, ""}, []any{w.get(id).Status, w.get(id).Waiting})
+	w.sound()
+}
+
 // Facts of one landing in any order, any number of times, with any of them
 // missing: one settlement, the same end.
 func TestOutcomesInAnyOrder(t *testing.T) {

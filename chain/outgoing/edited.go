@@ -295,7 +295,7 @@ func (n *Sender) untrue(ctx context.Context, rows []storage.Row) (map[string]str
 	return why, n.refuted(ctx, slices.Sorted(maps.Keys(said)), said, why)
 }
 
-// landed reports whether an order in this state is in a block, as far as its owner is told.
+// landed reports whether this state tells the owner of an order that it is paid.
 func (s State) landed() bool { return s == Executed || s == Final }
 
 // refuted asks the node about the transactions of orders whose rows say that nothing pays them any

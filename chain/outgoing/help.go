@@ -44,8 +44,9 @@ func (j *claimedIntent) shown() Help {
 // a higher fee, one that waits is tried again. Where maxCost is above its bound, the bound
 // is raised to it; what that may cost must be set aside before. Without by nothing is
 // written, and what would be is returned. The error wraps ErrHelp where the intent
-// has ended, is in a block, has settled and was taken out of its block by a fork, is paid by another one's transaction, has Config.MaxAttempts
-// transactions already, or where nodes keep the transaction and take no other. One whose
+// has ended, is in a block, is paid by another one's transaction, has Config.MaxAttempts
+// transactions already, or where nodes keep the transaction and take no other. It does so, too, where
+// the intent had settled and a fork took its block: its cost is booked. One whose
 // address has an earlier nonce open waits for that: of it the bound alone is raised, and
 // without a higher one the error names the first.
 func (n *Sender) SpeedUp(ctx context.Context, id string, maxCost ledger.Amount, by *Recorded) (before, after Help, err error) {

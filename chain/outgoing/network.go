@@ -125,9 +125,9 @@ type Config struct {
 	// replaced by a dearer one. Defaults to 15 min.
 	StuckAfter time.Duration
 	// TellAfter is how long a signed transaction may stay out of a block before its owner is
-	// told, with ReasonStuck. Less than StuckAfter tells of fees that the first replacement
-	// would have mended. Defaults to 1 h, as others wait behind its nonce, and to 6 h where coins are
-	// outputs: there blocks may be late, and nobody waits behind it.
+	// told, with ReasonStuck. He is told when its next replacement is due, so not before StuckAfter.
+	// Defaults to 1 h, as others wait behind its nonce, and to 6 h where coins are outputs: there
+	// blocks may be late, and nobody waits behind it.
 	TellAfter time.Duration
 	// Lease is how long a claimed intent is this process's. Defaults to 1 min.
 	Lease time.Duration

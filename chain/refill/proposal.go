@@ -61,7 +61,7 @@ var Proposals = storage.NewTable[Proposal]("refill_proposals", storage.Index("cu
 
 // Reasons of a proposal that is Sending.
 const (
-	notSent  = "halted"    // what is sent is halted
+	notSent  = "halted"    // a halt keeps its transaction from being sent
 	notTaken = "not_taken" // no node takes its transaction, which is sent again
 	notMined = "not_mined" // its transaction has waited at nodes for minedIn: it pays too little
 )

@@ -186,7 +186,7 @@ func (w *world) halts(all ...outgoing.Halt) {
 	require.NoError(w.t, outgoing.SetHalts(w.t.Context(), w.store, nil, storage.Network("BTC"), fmt.Sprint(len(all), " halts at ", w.now), op, func([]outgoing.Halt) []outgoing.Halt { return all }))
 }
 
-// While an operator has halted the network, what was signed of a refill is neither taken nor sent again.
+// While an operator has halted the network, no process takes a signed refill, or sends one again.
 func TestFT05_HaltedRefillIsNotSent(t *testing.T) {
 	onBoth(t, func(t *testing.T, store func() storage.Store) {
 		w := newWorld(t, store(), nil)

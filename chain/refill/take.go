@@ -94,8 +94,8 @@ func (p *Proposal) to(status Status, on trigger, reason string) error {
 // with made false. With dry everything is checked and nothing is done.
 //
 // Errors: ErrNotFound, ErrAltered, *StateError where the proposal has expired, was cancelled or lost its
-// coins, what wraps chain.ErrRejected and says what is not as it was proposed, and what wraps
-// outgoing.ErrHelp while a halt keeps it from being sent. None of them changes the proposal.
+// coins. An error that wraps chain.ErrRejected says what is not as it was proposed; one that wraps
+// outgoing.ErrHelp names the halt that keeps it from being sent. None of them changes the proposal.
 func (s *Service) Take(ctx context.Context, tenant, id string, signed []byte, dry bool, by *outgoing.Recorded) (p Proposal, made bool, err error) {
 	if p, err = s.Get(ctx, tenant, id); err != nil {
 		return p, false, err
@@ -318,7 +318,8 @@ func (s *Service) became(ctx context.Context, p *Proposal) (tx string, st chain.
 	return tx, st, err
 }
 
-// follow is the pure decision on what a node said. unsent is why the transaction is at no node, "" = it was sent.
+// follow is the pure decision on what a node said. unsent is the reason why no node has the transaction, "" = it
+// was sent, or one has it.
 func (s *Service) follow(p *Proposal, tx string, st *chain.Status, unsent string, now time.Time) (due time.Time, err error) {
 	if !p.live() {
 		return never, nil

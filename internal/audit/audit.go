@@ -301,3 +301,6 @@ func write(w io.Writer, texts ...string) {
 		_, _ = io.WriteString(w, t)
 	}
 }
+
+// TakenID is the id of the operation by which a restored store takes over a transaction that it did not know.
+func TakenID(tx string) string { return "restore/take/" + tx }

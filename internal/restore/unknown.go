@@ -15,6 +15,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/tally"
@@ -198,7 +199,7 @@ func booked(coin storage.Row, tx string) bool {
 		return false
 	}
 	v := outgoing.Coins.Value(coin)
-	return v.State == outgoing.CoinSpent && v.Intent != takenID(tx)
+	return v.State == outgoing.CoinSpent && v.Intent != audit.TakenID(tx)
 }
 
 // ofOld reports whether an address has been its tenant's since before the restore: no other
@@ -247,14 +248,11 @@ func (l *lookout) rows(ctx context.Context, t *storage.Table, ids []string) (map
 	return out, nil
 }
 
-// takenID is the id of the record that a transaction was taken.
-func takenID(tx string) string { return "restore/take/" + tx }
-
 // match finds the withdrawals that were paid. Each is found once.
 func (l *lookout) match(ctx context.Context, begun time.Time) error {
 	var ids []string
 	for i := range l.found {
-		ids = append(ids, takenID(l.found[i].Tx))
+		ids = append(ids, audit.TakenID(l.found[i].Tx))
 	}
 	taken, err := l.rows(ctx, outgoing.Operations.Table, ids)
 	if err != nil {
@@ -262,7 +260,7 @@ func (l *lookout) match(ctx context.Context, begun time.Time) error {
 	}
 	orders, used := []withdrawal.Withdrawal(nil), map[string]bool{}
 	for i := range l.found {
-		if _, l.found[i].Taken = taken[takenID(l.found[i].Tx)]; !l.found[i].Taken && orders == nil {
+		if _, l.found[i].Taken = taken[audit.TakenID(l.found[i].Tx)]; !l.found[i].Taken && orders == nil {
 			if orders, err = l.orders(ctx, begun); err != nil {
 				return err
 			}
@@ -382,7 +380,7 @@ func (s *Steps) Take(ctx context.Context, u Tx, b Bearer, c cryptopay.Call) erro
 		}
 	}
 	if cost > 0 {
-		if err := s.App.Treasury.BookCost(ctx, outgoing.Outcome{Network: string(u.Network), Tenant: u.Tenant, Intent: takenID(u.Tx), Cost: cost, CostTx: u.Tx}); err != nil {
+		if err := s.App.Treasury.BookCost(ctx, outgoing.Outcome{Network: string(u.Network), Tenant: u.Tenant, Intent: audit.TakenID(u.Tx), Cost: cost, CostTx: u.Tx}); err != nil {
 			return err
 		}
 	}
@@ -392,9 +390,9 @@ func (s *Steps) Take(ctx context.Context, u Tx, b Bearer, c cryptopay.Call) erro
 		if err != nil {
 			return storage.Change{}, err
 		}
-		by = s.under(ctx, storage.Network(string(u.Network)), takenID(u.Tx), OpTake, c)
+		by = s.under(ctx, storage.Network(string(u.Network)), audit.TakenID(u.Tx), OpTake, c)
 		by.Op.Network, by.Op.Tenant, by.Op.Object = u.Network, u.Tenant, u.Tx
-		change := storage.Change{ID: takenID(u.Tx), Partition: storage.Network(string(u.Network)), Put: rows}
+		change := storage.Change{ID: audit.TakenID(u.Tx), Partition: storage.Network(string(u.Network)), Put: rows}
 		return change, by.Add(&change, "unknown", "booked")
 	})
 	if err == nil {
@@ -456,7 +454,7 @@ func (s *Steps) bearer(ctx context.Context, u *Tx, b Bearer) (Bearer, error) {
 // book it twice, and each tenant has a ledger of its own. The error says who was chosen before.
 func (s *Steps) choose(ctx context.Context, u *Tx, b Bearer, c cryptopay.Call) error {
 	p := storage.Network(string(u.Network))
-	by := s.under(ctx, p, takenID(u.Tx)+"/bearer", OpTake, c)
+	by := s.under(ctx, p, audit.TakenID(u.Tx)+"/bearer", OpTake, c)
 	by.Op.Network, by.Op.Tenant, by.Op.Object = u.Network, b.Tenant, u.Tx
 	bears := "wallet " + b.Wallet + " of " + b.Tenant
 	if err := s.note(ctx, by, by.ID+"/"+s.cfg.NewID(), "", bears); err != nil {
@@ -528,7 +526,7 @@ func (s *Steps) spentBy(ctx context.Context, u *Tx) (out []storage.Row, err erro
 		return nil, err
 	}
 	for _, row := range coins {
-		spent, ok, err := outgoing.Coins.Value(row).Taken(row, u.Tx, takenID(u.Tx), func(order string) bool { return paidBy(u, order) })
+		spent, ok, err := outgoing.Coins.Value(row).Taken(row, u.Tx, audit.TakenID(u.Tx), func(order string) bool { return paidBy(u, order) })
 		if err != nil {
 			return nil, err
 		}

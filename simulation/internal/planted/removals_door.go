@@ -366,8 +366,8 @@ var doorRemovals = []Bug{
 	},
 	{
 		ID: "FS02-refused-outcome-named", File: "altered.go",
-		Old:  "	out, err := a.refusals(ctx, n, ids...)",
-		New:  "	var out []Contradiction",
+		Old:  "		ids = append(ids, due...)",
+		New:  "		_ = due",
 		What: "Verify does not name an outcome that is not believed", Package: ".", Test: "TestFS02_EditedOutcomeReleasesNothing",
 	},
 	{
