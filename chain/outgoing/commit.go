@@ -146,7 +146,7 @@ func (j *claimedIntent) moved() {
 func (n *Sender) outcome(j *claimedIntent) *Outcome {
 	return &Outcome{
 		Intent: j.id, Purpose: j.v.Purpose, Tenant: j.v.Tenant, Network: string(j.v.Network),
-		Currency: j.v.Currency, State: j.v.State, Reason: j.v.Reason, Tx: j.v.Tx, At: n.Now(),
+		Currency: j.v.Currency, State: j.v.State, Reason: j.v.Reason, Tx: j.v.Tx, At: n.Now(), Undone: j.v.Undone,
 	}
 }
 

@@ -245,6 +245,9 @@ func (n *Sender) replace(ctx context.Context, j *claimedIntent, p *attemptSummar
 	if holes, err := n.findNonceGaps(ctx, j); err != nil || holes {
 		return false, err
 	}
+	if waits, err := n.unbooked(ctx, j); err != nil || waits {
+		return false, err
+	}
 	if lost, err := n.lostParent(ctx, j, p); err != nil || lost {
 		return false, err
 	}

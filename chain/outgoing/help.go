@@ -45,8 +45,7 @@ func (j *claimedIntent) shown() Help {
 // is raised to it; what that may cost must be set aside before. Without by nothing is
 // written, and what would be is returned. The error wraps ErrHelp where the intent
 // has ended, is in a block, is paid by another one's transaction, has Config.MaxAttempts
-// transactions already, or where nodes keep the transaction and take no other. It does so, too, where
-// the intent had settled and a fork took its block: its cost is booked. One whose
+// transactions already, or where nodes keep the transaction and take no other. One whose
 // address has an earlier nonce open waits for that: of it the bound alone is raised, and
 // without a higher one the error names the first.
 func (n *Sender) SpeedUp(ctx context.Context, id string, maxCost ledger.Amount, by *Recorded) (before, after Help, err error) {
@@ -59,7 +58,7 @@ func (n *Sender) SpeedUp(ctx context.Context, id string, maxCost ledger.Amount, 
 		case j.v.Cancelling && !helps(id):
 			return noHelp(id, "it is being cancelled")
 		case j.booked():
-			return noHelp(id, "its cost was booked when it settled: the same transaction is sent again until it lands, and none is signed in its place")
+			return noHelp(id, "an earlier version took it back when a fork undid it, and left its cost in the books: the same transaction is sent again until it lands")
 		case j.v.Reason == ReasonOccupied:
 			return noHelp(id, "nodes keep its earlier transaction and take no other")
 		case j.v.State == Signed && n.lapses():

@@ -3,6 +3,7 @@ package outgoing
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -66,6 +67,28 @@ func (n *Sender) unbind(ctx context.Context, inputs []string, intent string, s *
 		}
 	}
 	return nil
+}
+
+// bindAgain reserves the nonces and coins that a settled intent had spent, where no other has them.
+func (n *Sender) bindAgain(ctx context.Context, j *claimedIntent, inputs []string, s *transition) error {
+	if n.lapses() || len(inputs) == 0 {
+		return nil
+	}
+	slices.Sort(inputs)
+	inputs = slices.Compact(inputs)
+	rows, err := n.Store.Rows(ctx, InputReservations.Table, storage.Keys(n.part, inputs...)...)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		inputs = slices.DeleteFunc(inputs, func(input string) bool { return input == r.ID })
+	}
+	for _, input := range inputs {
+		if err := unbound(input).bind(j.id, n.Now(), s); err != nil {
+			return err
+		}
+	}
+	return n.moveCoins(ctx, inputs, j.id, s, func(string) CoinState { return CoinReserved })
 }
 
 // heldCoins lists the outpoints that an intent has reserved, nil where coins are

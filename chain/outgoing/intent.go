@@ -92,6 +92,15 @@ type Outcome struct {
 	// Batch is the same for all intents that Tx pays: the id of the one that leads
 	// the others. "" where Tx pays this one alone.
 	Batch string `db:"batch"`
+	// Undone are the landings that forks took away after they were told as Settled, the oldest
+	// first. What each cost was booked, and was not taken by the network.
+	Undone []Landing `db:"undone,json"`
+}
+
+// Landing is a transaction that landed, and what it cost in units of its network's gas currency.
+type Landing struct {
+	Tx   string        `json:"tx"`
+	Cost ledger.Amount `json:"cost"`
 }
 
 // Outcomes is the table of facts for owners, in network partitions.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -153,12 +154,48 @@ func (n *Sender) reopen(ctx context.Context, j *claimedIntent, atts []*attempt, 
 		}
 	}
 	n.Log.Error("settlement_reorged", slog.String("intent", j.id), slog.String("tx", landed.tx))
+	cost, err := n.tookBefore(ctx, j, landed)
+	if err != nil {
+		return err
+	}
+	j.v.Undone = append(slices.Clone(j.v.Undone), Landing{Tx: j.v.Tx, Cost: cost})
+	var inputs []string
+	for _, a := range atts {
+		if a.v.State == Open {
+			j.v.Reserved, inputs = max(j.v.Reserved, a.v.MaxCost), append(inputs, a.v.Spends...)
+		}
+	}
+	if err := n.bindAgain(ctx, j, inputs, &s); err != nil {
+		return err
+	}
 	j.v.State, j.v.Reason, j.v.Tx, j.v.BumpAt = Signed, ReasonReorged, landed.tx, n.Now().Add(n.StuckAfter)
 	s.outcome = n.outcome(j)
 	s.outcome.Amount = j.paid(&landed.v)
 	return n.commit(ctx, j, s)
 }
 
-// booked reports whether what the transaction of a reorged intent costs was booked when it
-// settled: the same bytes are sent again, and nothing dearer in their place.
+// tookBefore is what was told that the attempt cost with which an intent had settled.
+func (n *Sender) tookBefore(ctx context.Context, j *claimedIntent, landed *attempt) (ledger.Amount, error) {
+	if landed.v.Cost != 0 {
+		return landed.v.Cost, nil
+	}
+	o, _, _, err := Outcomes.One(ctx, n.Store, n.part, j.id) // an earlier version stored it here alone
+	if err != nil || o.CostTx != j.v.Tx {
+		return 0, err
+	}
+	return o.Cost, nil
+}
+
+// booked reports whether what the transaction of a reorged intent costs is booked: an earlier version
+// took nothing back. The same bytes are sent again, and nothing dearer in their place.
 func (j *claimedIntent) booked() bool { return j.v.Reason == ReasonReorged && j.v.Reserved == 0 }
+
+// unbooked reports whether the owner of a reorged intent has not taken back yet what it cost: until
+// then nothing is set aside for a dearer transaction.
+func (n *Sender) unbooked(ctx context.Context, j *claimedIntent) (bool, error) {
+	if len(j.v.Undone) == 0 || j.v.Reason != ReasonReorged {
+		return false, nil
+	}
+	_, row, _, err := Outcomes.One(ctx, n.Store, n.part, j.id)
+	return err == nil && !row.Due.IsZero(), err
+}

@@ -49,7 +49,10 @@ type IntentRow struct {
 	Reserved         ledger.Amount `db:"reserved"` // the most that its live attempts may cost
 	Tries            int           `db:"tries"`    // failures in a row, for the backoff
 	// Endings are those of Config.Ending, of each time that it started again.
-	Endings []string  `db:"endings,json"`
+	Endings []string `db:"endings,json"`
+	// Undone are the landings of its transactions that forks took away after it had settled, the
+	// oldest first.
+	Undone  []Landing `db:"undone,json"`
 	BumpAt  time.Time `db:"bump_at"` // when a dearer replacement is thought about
 	Created time.Time `db:"created_at"`
 	Updated time.Time `db:"updated_at"`

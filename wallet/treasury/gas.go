@@ -39,6 +39,8 @@ type Reservation struct {
 	// Counted is what was taken of Config.DailyCost, on the day of Since; 0 where the
 	// intent does not count, or an earlier version made the row.
 	Counted ledger.Amount `db:"counted"`
+	// Undone is how many landings of the intent forks had undone when it was last opened or ended.
+	Undone int `db:"undone"`
 }
 
 // Reservations is in tenant partitions, by intent id.
@@ -352,19 +354,76 @@ func Spare(ctx context.Context, s storage.Store, tenant string, asset ledger.Ass
 
 // cost posts what one landed transaction took, once, whatever becomes of its
 // intent. The intent's reservation is given back only afterwards, so that the
-// equity that others decide on is never overstated in between.
+// equity that others decide on is never overstated in between. What landings cost
+// that forks have undone is taken back: each is booked before that, as its own outcome may
+// not have been told.
 func (t *Treasury) cost(ctx context.Context, o outgoing.Outcome) error {
+	landed := map[string]int{} // how often a transaction had landed
+	for _, l := range o.Undone {
+		n := landed[l.Tx]
+		landed[l.Tx]++
+		if err := t.postCost(ctx, o, costID(o.Network, l.Tx, n), l.Cost); err != nil {
+			return err
+		}
+		if err := t.postCost(ctx, o, "undone/"+costID(o.Network, l.Tx, n), -l.Cost); err != nil {
+			return err
+		}
+	}
+	if o.CostTx == "" {
+		return nil
+	}
+	return t.postCost(ctx, o, costID(o.Network, o.CostTx, landed[o.CostTx]), o.Cost)
+}
+
+// costID is the id of the posting of what a transaction cost that had landed so often before.
+func costID(network, tx string, before int) string {
+	id := "cost/" + network + "/" + tx
+	if before > 0 {
+		id += fmt.Sprint("/", before)
+	}
+	return id
+}
+
+func (t *Treasury) postCost(ctx context.Context, o outgoing.Outcome, id string, cost ledger.Amount) error {
 	gas, err := t.cfg.Registry.Gas(chain.Network(o.Network))
-	if err != nil || o.CostTx == "" || o.Cost == 0 {
+	if err != nil || cost == 0 {
 		return err
 	}
-	id := "cost/" + o.Network + "/" + o.CostTx
 	return storage.CommitOne(ctx, t.cfg.Store, storage.Change{
 		ID: id, Partition: storage.Tenant(o.Tenant),
 		Post: []ledger.Tx{{ID: id, Kind: ledger.KindFee, Ref: o.Intent, At: t.cfg.Now(), Legs: []ledger.Leg{
-			{Account: ledger.FeesNetwork, Asset: gas.Asset(), Delta: -o.Cost},
-			{Account: ledger.Chain(o.Network), Asset: gas.Asset(), Delta: o.Cost},
+			{Account: ledger.FeesNetwork, Asset: gas.Asset(), Delta: -cost},
+			{Account: ledger.Chain(o.Network), Asset: gas.Asset(), Delta: cost},
 		}}},
+	})
+}
+
+// setAsideAgain opens the reservation of an intent that had settled, and that a fork has undone:
+// what it may cost is set aside anew, also where the equity does not bear it, as its transaction
+// may land at any moment. What it counted towards Config.DailyCost stays counted.
+func (t *Treasury) setAsideAgain(ctx context.Context, o outgoing.Outcome) error {
+	p := storage.Tenant(o.Tenant)
+	return storage.Decide(ctx, t.cfg.Store, func(ctx context.Context) (storage.Change, error) {
+		r, row, found, err := Reservations.One(ctx, t.cfg.Store, p, o.Intent)
+		if err != nil || !found || len(o.Undone) <= r.Undone {
+			return storage.Change{}, err
+		}
+		c := storage.Change{ID: fmt.Sprintf("reserve-again/%s/%d", o.Intent, row.Version), Partition: p}
+		if !r.Open {
+			g, gasRow, _, err := GasFloats.One(ctx, t.cfg.Store, p, r.Asset)
+			if err != nil {
+				return c, err
+			}
+			if g.Reserved, err = g.Reserved.Add(r.Amount); err != nil {
+				return c, err
+			}
+			g.Count++
+			r.Counted = 0
+			c.Put = append(c.Put, GasFloats.Row(r.Asset, gasRow.Version, time.Time{}, g))
+		}
+		r.Open, r.Undone = true, len(o.Undone)
+		c.Put = append(c.Put, Reservations.Row(o.Intent, row.Version, row.Due, r))
+		return c, nil
 	})
 }
 
@@ -507,12 +566,13 @@ func (t *Treasury) childOf(o outgoing.Outcome) string {
 // decideRelease ends one reservation, or does nothing where it returns an error.
 func (t *Treasury) decideRelease(b *endings, o outgoing.Outcome) error {
 	r := b.of[o.Intent]
-	if r.there && !r.v.Open || !r.there && !outgoing.ParseID(o.Intent).Helps() {
+	late := len(o.Undone) < r.v.Undone // the intent has moved on since
+	if late || r.there && !r.v.Open && len(o.Undone) == r.v.Undone || !r.there && !outgoing.ParseID(o.Intent).Helps() {
 		return nil
 	}
 	float, heir := b.float, (*reserved)(nil)
 	var err error
-	if r.there {
+	if r.v.Open {
 		if float.Reserved, err = float.Reserved.Sub(r.v.Amount); err != nil {
 			return err
 		}
@@ -531,7 +591,7 @@ func (t *Treasury) decideRelease(b *endings, o outgoing.Outcome) error {
 		b.levels = c.Level
 	}
 	b.float = float
-	r.v.Open, r.there = false, true
+	r.v.Open, r.v.Undone, r.there = false, len(o.Undone), true
 	b.write(r) // a child's or a merge's says that it has ended
 	if heir != nil {
 		b.write(heir)

@@ -105,6 +105,10 @@ func (t *Treasury) HandleOutcome(ctx context.Context, o outgoing.Outcome) error 
 		if err := t.release(ctx, o); err != nil {
 			return err
 		}
+	} else if len(o.Undone) > 0 {
+		if err := t.setAsideAgain(ctx, o); err != nil {
+			return err
+		}
 	}
 	switch o.Purpose {
 	case chain.ForWithdrawal:
@@ -221,7 +225,7 @@ func (t *Treasury) wake(ctx context.Context, o outgoing.Outcome, sweep string, f
 // no other sweep uses the address. One that had not settled lands again soon.
 func (t *Treasury) undone(ctx context.Context, j *job) (bool, error) {
 	v, _, ok, err := outgoing.Intents.One(ctx, t.cfg.Store, storage.Network(j.s.Network), j.row.ID)
-	if err != nil || !ok || v.State != outgoing.Signed || v.Reserved > 0 {
+	if err != nil || !ok || v.State != outgoing.Signed || v.Reserved > 0 && len(v.Undone) == 0 {
 		return false, err
 	}
 	others, err := t.sweepsAt(ctx, chain.Network(j.s.Network), spot{j.s.Address, j.s.Currency})

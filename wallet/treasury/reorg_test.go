@@ -11,8 +11,10 @@ import (
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
 // never: hot and custody together are never more than what the chain holds at our
@@ -41,10 +43,10 @@ func (w *world) reasons() (out []string) {
 	return out
 }
 
-// TestFN08_SweepThatLacksADepositIsShown: with the sweep one of its deposits is gone for
-// good. What was signed asks for more than there is, so it cannot land. The coins of the
-// other deposit are shown with a reason.
-func TestFN08_SweepThatLacksADepositIsShown(t *testing.T) {
+// TestFN08_SweepThatLacksADepositMovesTheOther: with the sweep one of its deposits is gone for
+// good. What was signed asks for more than there is, so it cannot land. It is replaced by one of
+// what is there.
+func TestFN08_SweepThatLacksADepositMovesTheOther(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "ETH")
 	_, err := w.chain.Fund(w.hot, "ETH", dec("100"))
@@ -57,12 +59,20 @@ func TestFN08_SweepThatLacksADepositIsShown(t *testing.T) {
 	w.mine(140)
 	came := w.chain.Transfers(chain.Address(p.Address))
 	require.Len(t, came, 2)
-	_, err = w.chain.Reorg(int(w.chain.Height()-came[1].Block.Height)+1, came[1].Tx, w.sweeps()[0].Tx)
+	tx := w.sweeps()[0].Tx
+	_, err = w.chain.Reorg(int(w.chain.Height()-came[1].Block.Height)+1, came[1].Tx, tx)
 	require.NoError(t, err)
-	w.mine(5)
-	w.hours(24)
-	require.True(t, w.chain.Balance(chain.Address(p.Address), "ETH").IsPositive())
+	w.until(func() bool { return len(w.reasons()) > 0 })
 	require.Equal(t, []string{"reorged"}, w.reasons())
+	w.hours(24)
+	require.True(t, w.chain.Balance(chain.Address(p.Address), "ETH").IsZero())
+	require.Empty(t, w.reasons())
+	require.Equal(t, "100.149950387499979", w.chain.Balance(w.hot, "ETH").String())
+	_, err = w.app.Operate.ResumeNetwork(t.Context(), "ETH", came[1].Block.Height-1, cryptopay.Call{By: "ops", Reason: "the fork was looked at"})
+	require.NoError(t, err)
+	w.mine(80)
+	w.conserved("ETH")
+	w.released()
 }
 
 // TestFN08_SweepThatADeepReorgUndoesIsSentAgain: the deposit stays, its sweep and the gas for
@@ -348,6 +358,110 @@ func TestR05_SweepOfWhatAnotherOneTook(t *testing.T) {
 				require.Contains(t, []treasury.SweepState{treasury.SweepDone, treasury.SweepReplaced}, s.State)
 			}
 			w.conserved("ETH", c.currency)
+			w.released()
+		})
+	}
+}
+
+// TestFN08_PayoutThatADeepReorgUndoesIsPaidAtThePriceOfNow: a settled payout is gone from the chain and
+// from every mempool, and fees are far above what its transaction offers. It is replaced as any that
+// is stuck, and keeps no payout behind it from being sent. What it cost before is taken back in the
+// books, and what lands is booked once.
+func TestFN08_PayoutThatADeepReorgUndoesIsPaidAtThePriceOfNow(t *testing.T) {
+	t.Parallel()
+	for _, n := range []chain.Network{"ETH", "BTC"} {
+		for name, c := range map[string]struct {
+			before, after int64 // the fee level, as a multiple of the usual one
+			twice         bool  // the fork comes twice
+		}{
+			"dearer":            {1, 20, false},
+			"the same again":    {1, 1, false},
+			"dearer, and again": {1, 5, true},
+		} {
+			t.Run(string(n)+" "+name, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, n)
+				code, level := string(n), w.chain.FeeLevel()
+				w.fund("1")
+				for range 2 {
+					w.pay(code, "300")
+				}
+				w.hours(12)
+				w.chain.SetFeeLevel(c.before * level)
+				id := w.withdraw(code, "100")
+				w.hours(8)
+				w.mine(80)
+				w.paidOut(id)
+				for range 1 + map[bool]int{true: 1}[c.twice] {
+					v, err := w.app.Withdrawals.Get(t.Context(), w.tenant, id)
+					require.NoError(t, err)
+					landed, err := w.chain.Outcome(v.Tx)
+					require.NoError(t, err)
+					_, err = w.chain.Reorg(int(landed.Confirmations), v.Tx)
+					require.NoError(t, err)
+					w.chain.SetFeeLevel(c.after * level)
+					behind := w.withdraw(code, "50")
+					w.mine(3)
+					w.hours(30)
+					w.mine(80)
+					w.paidOut(id)
+					w.paidOut(behind)
+					v, err = w.app.Withdrawals.Get(t.Context(), w.tenant, id)
+					require.NoError(t, err)
+					require.Empty(t, v.Waiting)
+					w.conserved(code)
+					w.released()
+					c.after *= 2
+				}
+			})
+		}
+	}
+}
+
+// TestFN08_EarlierTransactionThatLandsAfterADeepReorgIsBookedAlone: a payout was replaced, and settled
+// with the dearer transaction. After a deep reorg the cheaper one lands in its place: the books have
+// what that one cost, and nothing of the other.
+func TestFN08_EarlierTransactionThatLandsAfterADeepReorgIsBookedAlone(t *testing.T) {
+	t.Parallel()
+	for _, n := range []chain.Network{"ETH", "BTC"} {
+		t.Run(string(n), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, n)
+			code, level := string(n), w.chain.FeeLevel()
+			w.fund("1")
+			w.pay(code, "300")
+			w.hours(12)
+			id := w.withdraw(code, "100")
+			for known := len(w.attempts()); len(w.attempts()) == known; {
+				w.step()
+			}
+			w.chain.SetFeeLevel(4 * level)
+			w.hours(8)
+			w.mine(80)
+			w.paidOut(id)
+			v, err := w.app.Withdrawals.Get(t.Context(), w.tenant, id)
+			require.NoError(t, err)
+			landed, err := w.chain.Outcome(v.Tx)
+			require.NoError(t, err)
+			first := ""
+			for _, row := range w.attempts() {
+				if a := outgoing.Attempts.Value(row); a.Intent == id && a.Number == 1 {
+					first = row.ID
+				}
+			}
+			require.NotEqual(t, first, v.Tx)
+			w.chain.SetFeeLevel(level)
+			_, err = w.chain.Reorg(int(landed.Confirmations), v.Tx)
+			require.NoError(t, err)
+			w.chain.Drop(w.chain.Mempool()...)
+			require.NoError(t, w.chain.Resend(first))
+			w.chain.MineOnly(first)
+			w.hours(30)
+			w.mine(80)
+			v, err = w.app.Withdrawals.Get(t.Context(), w.tenant, id)
+			require.NoError(t, err)
+			require.Equal(t, []any{withdrawal.Completed, first, ""}, []any{v.Status, v.Tx, v.Waiting})
+			w.conserved(code)
 			w.released()
 		})
 	}

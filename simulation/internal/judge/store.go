@@ -207,7 +207,14 @@ func (j *Judge) stored(shop *Shop) {
 func (j *Judge) entered(part storage.Partition, tx *ledger.Tx, deep bool, find Find) {
 	kind, cause, _ := strings.Cut(tx.ID, "/")
 	switch kind {
+	case "undone":
+		cause = costOf(strings.TrimPrefix(cause, "cost/"))
+		_, there := j.record.costs[cause]
+		j.ask("cost", true, there && j.record.costs[cause] == -chainLeg(tx).units, "%s takes back what %s did not cost", tx.ID, cause)
+		delete(j.record.costs, cause)
+		return
 	case "cost":
+		cause = costOf(cause)
 		_, again := j.record.costs[cause]
 		j.ask("cost", true, !again, "what %s cost is booked twice", cause)
 		j.record.costs[cause] = chainLeg(tx).units
@@ -248,6 +255,16 @@ func (j *Judge) entered(part storage.Partition, tx *ledger.Tx, deep bool, find F
 	j.ask("I5", !deep, err == nil && ok && final && m.Coin == in.coin && coin.units(m.Amount) == in.units,
 		"%s books %s %s, and its chain has %s %s there with %d blocks above it", tx.ID, coin.whole(in.units), in.coin, m.Amount, m.Coin, m.Above)
 	j.ask("I5-own", !deep, !m.Ours || kind != "topup", "%s books what we sent ourselves as the operator's", tx.ID)
+}
+
+// costOf is the network and the hash of a posting of what a transaction cost, without the number of
+// one that lands again.
+func costOf(cause string) string {
+	at := strings.LastIndexByte(cause, '/')
+	if _, err := strconv.Atoi(cause[at+1:]); err == nil && strings.Count(cause, "/") > 1 {
+		return cause[:at]
+	}
+	return cause
 }
 
 // chainLeg is what a Tx moves on a chain: − what came.

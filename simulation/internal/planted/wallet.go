@@ -40,20 +40,20 @@ var walletBugs = []Bug{
 	},
 	{
 		ID: "failed-costs-nothing", File: "wallet/treasury/gas.go",
-		Old:  `if err != nil || o.CostTx == "" || o.Cost == 0 {`,
-		New:  `if err != nil || o.CostTx == "" || o.Cost == 0 || o.State == outgoing.Failed {`,
+		Old:  `if o.CostTx == "" {`,
+		New:  `if o.CostTx == "" || o.State == outgoing.Failed {`,
 		What: "what the network took for a failed order is not booked",
 	},
 	{
 		ID: "gas-from-platform-fees", File: "wallet/treasury/gas.go",
-		Old:  `{Account: ledger.FeesNetwork, Asset: gas.Asset(), Delta: -o.Cost},`,
-		New:  `{Account: ledger.FeesPlatform, Asset: gas.Asset(), Delta: -o.Cost},`,
+		Old:  `{Account: ledger.FeesNetwork, Asset: gas.Asset(), Delta: -cost},`,
+		New:  `{Account: ledger.FeesPlatform, Asset: gas.Asset(), Delta: -cost},`,
 		What: "gas is booked against what the platform earned",
 	},
 	{
 		ID: "cost-booked-again", File: "wallet/treasury/gas.go",
-		Old:  `id := "cost/" + o.Network + "/" + o.CostTx`,
-		New:  `id := "cost/" + o.Network + "/" + o.CostTx + t.cfg.Now().Format(time.RFC3339)`,
+		Old:  `costID(o.Network, o.CostTx, landed[o.CostTx])`,
+		New:  `costID(o.Network, o.CostTx+t.cfg.Now().Format(time.RFC3339), 0)`,
 		What: "an outcome that is told twice costs twice",
 	},
 	{

@@ -1,4 +1,4 @@
--- All migrations up to 0036_endings.
+-- All migrations up to 0037_undone.
 CREATE TABLE cryptopay_parts (
   part TEXT NOT NULL PRIMARY KEY
 ) STRICT, WITHOUT ROWID;
@@ -169,7 +169,7 @@ CREATE TABLE cryptopay_intents (
   "tries" INTEGER NOT NULL,
   "bump_at" INTEGER NOT NULL,
   "created_at" INTEGER NOT NULL,
-  "updated_at" INTEGER NOT NULL, "lease" INTEGER NOT NULL DEFAULT 0, "claims" INTEGER NOT NULL DEFAULT 0, "mandate" TEXT NOT NULL DEFAULT '', "endings" TEXT NOT NULL DEFAULT 'null',
+  "updated_at" INTEGER NOT NULL, "lease" INTEGER NOT NULL DEFAULT 0, "claims" INTEGER NOT NULL DEFAULT 0, "mandate" TEXT NOT NULL DEFAULT '', "endings" TEXT NOT NULL DEFAULT 'null', "undone" TEXT NOT NULL DEFAULT 'null',
   PRIMARY KEY (part, id)
 ) STRICT;
 CREATE INDEX cryptopay_intents_i0 ON cryptopay_intents (part, "tenant", "state");
@@ -259,7 +259,7 @@ CREATE TABLE cryptopay_outcomes (
   "amount" INTEGER NOT NULL,
   "cost" INTEGER NOT NULL,
   "cost_tx" TEXT NOT NULL,
-  "at" INTEGER NOT NULL, "batch" TEXT NOT NULL DEFAULT '', "lease" INTEGER NOT NULL DEFAULT 0, "claims" INTEGER NOT NULL DEFAULT 0,
+  "at" INTEGER NOT NULL, "batch" TEXT NOT NULL DEFAULT '', "lease" INTEGER NOT NULL DEFAULT 0, "claims" INTEGER NOT NULL DEFAULT 0, "undone" TEXT NOT NULL DEFAULT 'null',
   PRIMARY KEY (part, id)
 ) STRICT;
 CREATE INDEX cryptopay_outcomes_i0 ON cryptopay_outcomes (part, "tenant", "state");
@@ -525,7 +525,7 @@ CREATE TABLE cryptopay_gas_reservations (
   "asset" TEXT NOT NULL,
   "amount" INTEGER NOT NULL,
   "since" INTEGER NOT NULL,
-  "open" INTEGER NOT NULL, "counted" INTEGER NOT NULL DEFAULT 0, "lease" INTEGER NOT NULL DEFAULT 0, "claims" INTEGER NOT NULL DEFAULT 0,
+  "open" INTEGER NOT NULL, "counted" INTEGER NOT NULL DEFAULT 0, "lease" INTEGER NOT NULL DEFAULT 0, "claims" INTEGER NOT NULL DEFAULT 0, "undone" INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (part, id)
 ) STRICT;
 CREATE INDEX cryptopay_gas_reservations_due ON cryptopay_gas_reservations (due, part, id) WHERE due > 0;
