@@ -105,7 +105,8 @@ func (t *Treasury) HandleOutcome(ctx context.Context, o outgoing.Outcome) error 
 		if err := t.release(ctx, o); err != nil {
 			return err
 		}
-	} else if len(o.Undone) > 0 {
+	}
+	if len(o.Undone) > 0 { // of one that has ended it does nothing: the reservation has, too
 		if err := t.setAsideAgain(ctx, o); err != nil {
 			return err
 		}
