@@ -194,14 +194,33 @@ func unbooked(s *Scene, c *Chain, coin Coin) (sum int64) {
 			if _, edited := s.Edited[p.ID]; !edited || p.Coin != coin.Code || !p.open() {
 				continue
 			}
-			if slices.ContainsFunc(c.Moves, func(m Move) bool {
-				return m.Coin == p.Coin && m.To == p.Address && m.Amount.Equal(coin.whole(p.Amount)) && c.ours(m.Tx)
-			}) {
+			if c.paid(p, coin) {
 				sum += p.Amount
 			}
 		}
 	}
 	return sum
+}
+
+// undone is what withdrawals paid that a deep reorg has taken away, and that show it: they are
+// completed by the books, and are sent until they land.
+func undone(s *Scene, c *Chain, coin Coin) (sum int64) {
+	for i := range s.Shops {
+		for k := range s.Shops[i].Payouts {
+			p := &s.Shops[i].Payouts[k]
+			if p.Coin == coin.Code && p.Status == completed && p.Reason == "reorged" && !c.paid(p, coin) {
+				sum += p.Amount
+			}
+		}
+	}
+	return sum
+}
+
+// paid reports whether a transaction of ours brings a withdrawal what it is to bring.
+func (c *Chain) paid(p *Payout, coin Coin) bool {
+	return slices.ContainsFunc(c.Moves, func(m Move) bool {
+		return m.Coin == p.Coin && m.To == p.Address && m.Amount.Equal(coin.whole(p.Amount)) && c.ours(m.Tx)
+	})
 }
 
 // alarmed is that nobody is alarmed over the books without a cause: an issuer took something, or a
@@ -232,7 +251,7 @@ func (j *Judge) reconcile(s *Scene, c *Chain) {
 			books += s.Shops[i].Held[c.Network+"/"+code]
 			refunds += s.Shops[i].Left[code]
 		}
-		rest := coin.whole(refunds - unbooked(s, c, coin))
+		rest := coin.whole(refunds - unbooked(s, c, coin) + undone(s, c, coin))
 		final := true
 		for _, m := range c.Moves {
 			if m.Coin != code || !c.Own[m.To] || c.ours(m.Tx) {
