@@ -140,11 +140,12 @@ func TestPaidTogetherIsNotCancelled(t *testing.T) {
 // What makes a signer refuse the whole fails alone.
 func TestW16_RefusedTogetherGoesAlone(t *testing.T) {
 	t.Parallel()
+	limit := fmt.Errorf("%w: limit", chain.ErrRefused)
 	for name, fail := range map[string][]error{
-		"at once":              {fmt.Errorf("%w: limit", chain.ErrRefused)},
-		"after it was seen":    {errAway, fmt.Errorf("%w: limit", chain.ErrRefused)},
-		"after it was signed":  {nil, fmt.Errorf("%w: limit", chain.ErrRefused)},
-		"and the first, twice": {fmt.Errorf("%w: limit", chain.ErrRefused), fmt.Errorf("%w: limit", chain.ErrRefused)},
+		"at once":              {limit},
+		"after it was seen":    {errAway, limit, limit, limit},
+		"after it was signed":  {nil, limit, limit, limit},
+		"and the first, twice": {limit, limit},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -3,6 +3,7 @@ package outgoing_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,6 +12,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/ledger"
+	"github.com/cryptopay-go/cryptopay/storage"
 )
 
 // crookedClient builds something else than what was ordered.
@@ -91,23 +93,97 @@ func TestRejectedByBuildFailsWithoutAnythingSigned(t *testing.T) {
 	w.sound()
 }
 
+// TestK05_RefusedAfterALostAnswerIsUsedUp: a signer has seen the transaction of a payout, does not answer, and
+// refuses it when it is back, because its limit is used up or its keys are not those of today. What it has
+// seen goes back to ourselves, so that others are paid, and the payout waits until the signer takes
+// it: it fails only where an operator has cancelled it.
 func TestK05_RefusedAfterALostAnswerIsUsedUp(t *testing.T) {
 	t.Parallel()
+	for _, cancelled := range []bool{false, true} {
+		families(t, func(t *testing.T, w *world) {
+			w.signer.lose = 1
+			in := w.submit(w.intent("a", coin))
+			require.NoError(t, w.step())
+			w.signer.refuses = "a"
+			w.run(14)
+			// Nobody else ever gets what the signer knows as a's.
+			other := w.submit(w.intent("b", coin))
+			w.run(14)
+			w.paid(other)
+			w.unpaid(in)
+			v := w.get("a")
+			require.Equal(t, []any{outgoing.Waiting, outgoing.ReasonSigner, -1}, []any{v.State, v.Reason, w.nonceOf("a")})
+			require.Equal(t, []outgoing.State{outgoing.Waiting, outgoing.Waiting}, w.states("a"), "and what it has cost")
+			require.Positive(t, w.last("a").Cost)
+			if cancelled {
+				_, _, err := w.Net.CancelTransaction(w.ctx, "a", w.word("a"))
+				require.NoError(t, err)
+				w.run(3)
+				require.Equal(t, outgoing.Failed, w.last("a").State)
+			}
+			w.signer.refuses = ""
+			w.run(60)
+			if cancelled {
+				w.unpaid(in)
+			} else {
+				w.paid(in)
+			}
+			w.sound()
+		})
+	}
+}
+
+// word is an operator's, that an order is cancelled.
+func (w *world) word(order string) *outgoing.Recorded {
+	return &outgoing.Recorded{ID: "cancels " + order, Op: outgoing.Operation{At: w.Net.Now(), Kind: outgoing.OpCancel, Object: order, By: "ann", Reason: "a mistake"}}
+}
+
+// nonceOf is the nonce that an order has, −1 = none.
+func (w *world) nonceOf(order string) int {
+	w.t.Helper()
+	v, _, _, err := outgoing.Intents.One(w.ctx, w.store, storage.Network(w.gas), order)
+	require.NoError(w.t, err)
+	return int(v.Nonce)
+}
+
+// TestK05_RefusedOnceIsAskedForAgain: a signer that is back refuses what it has seen for a moment. Nothing
+// is used up for that: the same transaction is sent when it signs it.
+func TestK05_RefusedOnceIsAskedForAgain(t *testing.T) {
+	t.Parallel()
 	families(t, func(t *testing.T, w *world) {
-		w.signer.lose = 1 // it signed "a", and then takes it back
+		w.signer.lose = 1
 		in := w.submit(w.intent("a", coin))
 		require.NoError(t, w.step())
 		w.signer.fail = []error{fmt.Errorf("%w: above its limit", chain.ErrRefused)}
 		w.run(14)
-		// Nobody else ever gets what the signer knows as a's.
-		other := w.submit(w.intent("b", coin))
-		w.run(14)
-		w.paid(other)
-		w.unpaid(in)
-		require.Equal(t, outgoing.Failed, w.last("a").State)
-		require.Positive(t, w.last("a").Cost)
+		w.paid(in)
+		require.Len(t, w.attempts("a"), 1)
 		w.sound()
 	})
+}
+
+// TestK05_CancelledWhileTheSignerRefuses: an operator cancels a payout whose transaction a signer has seen
+// and refuses: it fails, whatever the signer says meanwhile.
+func TestK05_CancelledWhileTheSignerRefuses(t *testing.T) {
+	t.Parallel()
+	for after := range 6 {
+		families(t, func(t *testing.T, w *world) {
+			w.signer.lose = 1
+			in := w.submit(w.intent("a", coin))
+			require.NoError(t, w.step())
+			w.signer.refuses = "a"
+			w.run(after)
+			_, _, err := w.Net.CancelTransaction(w.ctx, "a", w.word("a"))
+			require.NoError(t, err)
+			w.signer.fail = []error{errAway, errAway}
+			w.run(30)
+			w.signer.refuses = ""
+			w.run(30)
+			w.unpaid(in)
+			require.Equal(t, outgoing.Failed, w.last("a").State, "after %d", after)
+			w.sound()
+		})
+	}
 }
 
 // What uses up a nonce for what was set aside before asks the operator's float for no more,
@@ -121,11 +197,10 @@ func TestK05_UsedUpWithinWhatWasSetAside(t *testing.T) {
 	in := w.submit(w.intent("a", coin))
 	w.signer.lose = 1
 	require.NoError(t, w.step())
-	w.signer.fail = []error{fmt.Errorf("%w: above its limit", chain.ErrRefused)}
+	w.signer.refuses = "a"
 	w.run(14)
 	w.unpaid(in)
-	require.Equal(t, outgoing.Failed, w.last("a").State)
-	require.Equal(t, 1, asked)
+	require.True(t, slices.ContainsFunc(w.heard, func(o outgoing.Outcome) bool { return o.Cost > 0 }), "what it has seen is used up")
 	w.sound()
 }
 
@@ -139,7 +214,7 @@ func TestK05_UsedUpIsNotExecutedWithoutConfirmations(t *testing.T) {
 		w.submit(in)
 		w.signer.lose = 1
 		require.NoError(t, w.step())
-		w.signer.fail = []error{fmt.Errorf("%w: above its limit", chain.ErrRefused)}
+		w.signer.refuses = "a"
 		for range 10 {
 			w.advance(poll)
 			require.NoError(t, w.step())
@@ -147,7 +222,7 @@ func TestK05_UsedUpIsNotExecutedWithoutConfirmations(t *testing.T) {
 		w.run(14)
 		w.unpaid(in)
 		require.NotContains(t, w.states("a"), outgoing.Executed)
-		require.Equal(t, outgoing.Failed, w.last("a").State)
+		require.Positive(t, w.last("a").Cost)
 		w.sound()
 	})
 }

@@ -31,7 +31,11 @@ func (n *Sender) finalize(ctx context.Context, j *claimedIntent, atts []*attempt
 	if err != nil {
 		return err
 	}
-	aside, why := j.v.aside(), j.v.Reason
+	aside, err := n.startsAgain(ctx, j)
+	if err != nil {
+		return err
+	}
+	why := j.v.Reason
 	j.v.Tx, j.v.Reserved, j.v.Reason = won.mined(), 0, ""
 	switch {
 	case won.st.Executed && won.v.Purpose != chain.ForCancel || j.v.Purpose == chain.ForCancel:
@@ -74,12 +78,16 @@ func (n *Sender) markDead(ctx context.Context, j *claimedIntent, p *attemptSumma
 	if err != nil {
 		return err
 	}
+	aside, err := n.startsAgain(ctx, j)
+	if err != nil {
+		return err
+	}
 	j.v.Reserved = 0
 	by := n.taker(j, p)
 	switch {
 	case by != "":
 		n.dispute(j, &s, by)
-	case j.v.aside() && !p.foreign:
+	case aside && !p.foreign:
 		n.waitOn(j, &s, j.v.Reason)
 	case j.v.again(), !j.child() && !p.foreign && (len(j.members) > 0 && !off || !j.v.Cancelling && j.v.Attempts < n.MaxAttempts):
 		n.requeue(j, &s)

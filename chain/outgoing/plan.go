@@ -469,7 +469,21 @@ func (n *Sender) setAside(ctx context.Context, holder string) error {
 // may be short.
 const heldBack = 3
 
-// aside says that an order gives its nonce back to start again.
+// aside says that an order gives its nonce back to start again, or a withdrawal what a signer has seen
+// and refuses.
 func (r *IntentRow) aside() bool {
-	return r.Cancelling && r.Nonce >= 0 && !r.ExecutedReported && r.Purpose != chain.ForCancel && (r.Reason == ReasonHalted || r.Reason == ReasonAltered)
+	if !r.Cancelling || r.ExecutedReported || r.Purpose == chain.ForCancel {
+		return false
+	}
+	return r.Nonce >= 0 && (r.Reason == ReasonHalted || r.Reason == ReasonAltered) || r.Reason == ReasonSigner && r.Purpose == chain.ForWithdrawal
+}
+
+// startsAgain reports whether an order that was set aside starts again: no operator has cancelled
+// it since.
+func (n *Sender) startsAgain(ctx context.Context, j *claimedIntent) (bool, error) {
+	if !j.v.aside() {
+		return false, nil
+	}
+	off, err := n.cancelled(ctx, j.id)
+	return !off, err
 }

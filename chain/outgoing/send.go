@@ -38,6 +38,8 @@ func (n *Sender) sign(ctx context.Context, j *claimedIntent, fresh bool) error {
 		Intent: p.Intent, Also: p.Also, Attempt: p.attempt(), Unsigned: p.Unsigned, Keys: p.Keys, Endings: j.endings(p),
 	})
 	switch {
+	case errors.Is(err, chain.ErrRefused) && p.First && !fresh && j.v.Purpose == chain.ForWithdrawal && !j.v.Cancelling && j.v.Tries < heldBack:
+		return n.unsigned(ctx, j, err) // it may take it back, and nothing is used up by then
 	case errors.Is(err, chain.ErrRefused) && p.First && !fresh:
 		return n.cancelPlan(ctx, j, p, err)
 	case errors.Is(err, chain.ErrRefused):
@@ -161,7 +163,8 @@ func (n *Sender) abandon(ctx context.Context, j *claimedIntent, p *plan, fresh b
 
 // cancelPlan ends a plan that the signer refuses now and may have signed before: it
 // would then refuse the nonce or coins to every other intent. So they go back to
-// ourselves under this one, and the intent fails when that is final.
+// ourselves under this one. When that is final a withdrawal starts again, unless an operator
+// has cancelled it, and another intent fails.
 func (n *Sender) cancelPlan(ctx context.Context, j *claimedIntent, p *plan, cause error) error {
 	if p.Intent.Purpose == chain.ForCancel {
 		return n.unsigned(ctx, j, cause)

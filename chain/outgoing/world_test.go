@@ -139,6 +139,7 @@ type signer struct {
 	calls    int
 	fail     []error // of the next calls, before anything is signed
 	lose     int     // of the next calls, the answer is lost after signing
+	refuses  string  // the intent that it pays nobody for
 }
 
 var errAway = errors.New("the signer does not answer")
@@ -154,6 +155,9 @@ func (s *signer) Sign(_ context.Context, r chain.SignRequest) ([]chain.Signature
 		if err != nil {
 			return nil, err
 		}
+	}
+	if s.refuses == r.Intent.ID && r.Intent.Purpose != chain.ForCancel {
+		return nil, fmt.Errorf("%w: above its limit", chain.ErrRefused)
 	}
 	u, err := s.inspect.Inspect(r.Unsigned.Payload)
 	if err != nil {
