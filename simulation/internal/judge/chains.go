@@ -231,7 +231,7 @@ func (j *Judge) alarmed(s *Scene) {
 		id = "I26-named-deep"
 	}
 	for _, n := range s.Named {
-		if !s.Weather.Taxed[n.Coin] && !s.Weather.Restored {
+		if !s.Weather.Taxed[n.Coin] && !s.Weather.Restored && s.chain(j.coin(n.Coin).Network).Undone < 2 { // see reconcile
 			j.ask(id, true, false, "%s, and nobody has planted that", n.What)
 			return
 		}
@@ -270,8 +270,8 @@ func (j *Judge) reconcile(s *Scene, c *Chain) {
 		}
 		gap := c.Held[code].Sub(coin.whole(books))
 		id := "I26"
-		if s.Weather.Deep {
-			id = "I26-deep"
+		if s.Weather.Deep { // the second such fork may have what had failed for good land after all
+			id, final = "I26-deep", final && c.Undone < 2
 		}
 		if s.Weather.Taxed[code] {
 			j.ask("taxed", gap.LessThan(rest), s.Halted[code], "%s: the books say %s, the chain holds %s, and payouts go on", code, coin.whole(books), c.Held[code])
