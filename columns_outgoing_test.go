@@ -190,3 +190,34 @@ func TestFS02_EditedNonceIsNamed(t *testing.T) {
 	i.work(40)
 	require.NotContains(t, i.contradictions(), hot)
 }
+
+// TestFS02_OutputsOfATransactionThatPaysSeveral: what a transaction pays is edited, so that it seems to pay one of its
+// payouts nothing. That one is not paid again by itself, whatever its signer would sign: it waits, and
+// its owner is told.
+func TestFS02_OutputsOfATransactionThatPaysSeveral(t *testing.T) {
+	t.Parallel()
+	for _, signer := range []string{"of mandates", "of its own"} {
+		t.Run(signer, func(t *testing.T) {
+			t.Parallel()
+			i := newInsider(t, "BTC")
+			if signer == "of its own" {
+				i.apart(nil)
+			}
+			w, member := i.onItsWay(outgoing.Batches.Table, "supplier", "BTC", "0.0005")
+			require.Equal(t, w.ID, member)
+			var leader string
+			require.NoError(t, i.db.Get(&leader, "SELECT carrier FROM cryptopay_rides WHERE id = ?", member))
+			undo := i.rowOf("attempts", i.sent(leader)[0])
+			i.edit("UPDATE cryptopay_attempts SET outputs = replace(outputs, ?, ?) WHERE intent = ?", string(w.Address), "x"+string(w.Address)[1:], leader)
+			i.work(60)
+			i.clock.Advance(2 * time.Hour)
+			i.work(10)
+			btc, err := chain.MainnetRegistry().Currency("BTC")
+			require.NoError(t, err)
+			require.Equal(t, btc.Decimal(w.Amount).String(), i.chains["BTC"].Balance(chain.Address(w.Address), "BTC").String(), "once")
+			require.Regexp(t, "order_altered .*"+w.ID+".* may have", i.log.heard())
+			require.True(t, i.finds(w.ID))
+			undo()
+		})
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/mandate"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -164,10 +165,14 @@ func (n *Sender) updateMembers(ctx context.Context, j *claimedIntent, s *transit
 		}
 		v := r.v
 		r.leaves = s.leaves(r)
+		ended := s.ended
+		if ended != nil && slices.Contains(s.unpaid, r) { // its row says so alone: a person looks whether it is true
+			ended = &mandate.Ending{By: j.v.Tx}
+		}
 		if r.leaves {
 			due = n.Now()
 			v.restart()
-			if s.ended != nil && s.ended.By != "" {
+			if ended != nil && ended.By != "" {
 				v.State, v.Reason = Waiting, ReasonAltered
 			}
 			c.Drop = append(c.Drop, storage.Row{Table: Batches.Table, ID: r.id, Version: 1})
@@ -176,7 +181,7 @@ func (n *Sender) updateMembers(ctx context.Context, j *claimedIntent, s *transit
 		}
 		sealed := s.ended != nil && (r.leaves || j.v.State != Final)
 		if sealed {
-			if err := n.seal(ctx, r.id, &v, s.ended); err != nil {
+			if err := n.seal(ctx, r.id, &v, ended); err != nil {
 				return err
 			}
 		}
@@ -220,8 +225,9 @@ func (j *claimedIntent) batch(s *transition) string {
 	return ""
 }
 
-// unpaid lists the members to whom a final transaction pays nothing. There are none, unless
-// a process that did not know of the batch built a replacement.
+// unpaid lists the members to whom a final transaction pays nothing by its row. There are none, unless
+// somebody edited the row, or a process that did not know of the batch built a replacement: each of
+// them waits until a person has looked.
 func (j *claimedIntent) unpaid(won *AttemptRow) (out []*claimedIntent) {
 	open := slices.DeleteFunc(slices.Clone(won.Outputs), func(o chain.Output) bool { return o.Change })
 	for _, o := range append([]*claimedIntent{j}, j.members...) {

@@ -60,7 +60,7 @@ func (r *IntentRow) mayBePaid() bool {
 
 // disputedBy says why a disputed order waits.
 func disputedBy(tx string) string {
-	return tx + " took what its transactions spend, and is none of them: it may have paid it"
+	return tx + " took what its transactions spend, and no row says that it pays it: it may have"
 }
 
 // taker is the hash of a transaction that took what a withdrawal's attempts spend and is none of

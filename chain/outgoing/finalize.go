@@ -399,6 +399,9 @@ func (n *Sender) outbid(ctx context.Context, j *claimedIntent, d *candidate, p *
 		if s, err = n.selectInputs(ctx, j, d); err == nil {
 			err = n.checkGasBudget(ctx, j, d)
 		}
+		if err == nil {
+			err = n.worth(ctx, j, d)
+		}
 		if n.leaveOut(ctx, d, err) && len(d.kept) > 0 {
 			d.coins, d.extra = nil, nil
 			continue // others take their place

@@ -190,6 +190,25 @@ func (n *Sender) tookBefore(ctx context.Context, j *claimedIntent, landed *attem
 // took nothing back. The same bytes are sent again, and nothing dearer in their place.
 func (j *claimedIntent) booked() bool { return j.v.Reason == ReasonReorged && j.v.Reserved == 0 }
 
+// worth returns an error if a transaction that moves all of an address costs too much of what it moves.
+// A fork that has undone the first one may have taken a part of that.
+func (n *Sender) worth(ctx context.Context, j *claimedIntent, d *candidate) error {
+	if len(j.v.Undone) == 0 || !d.intent.All || d.intent.Purpose != chain.ForSweep || n.MayCost == nil {
+		return nil
+	}
+	moves := d.intent
+	for _, o := range d.built.Outputs {
+		if !o.Change {
+			moves.Amount = o.Amount
+		}
+	}
+	most, err := n.mayCost(ctx, moves)
+	if err == nil && d.built.MaxCost > most {
+		err = fmt.Errorf("%w: it costs up to %d to move what a fork has left there, and %d are allowed", chain.ErrTooDear, d.built.MaxCost, most)
+	}
+	return err
+}
+
 // unbooked reports whether the owner of a reorged intent has not taken back yet what it cost: until
 // then nothing is set aside for a dearer transaction.
 func (n *Sender) unbooked(ctx context.Context, j *claimedIntent) (bool, error) {

@@ -66,7 +66,8 @@ func (t *Treasury) Grant(ctx context.Context, in chain.Intent, most ledger.Amoun
 
 // MayCost is the most that sending an order may cost, with the moves of coins that it needs:
 // the share of its value that Config.MinSweep allows, in units of the network's gas
-// currency. Of a sweep that is without what was spent on it before, and may have to be spent
+// currency. The value of a sweep is that of Amount; where it is 0, that of what was there when it was
+// last looked at. Of a sweep that is without what was spent on it before, and may have to be spent
 // on one more gas transfer; of a gas transfer, without what else its sweep costs. A *WaitError says that there is no price. It is for
 // outgoing.Config.MayCost.
 func (t *Treasury) MayCost(ctx context.Context, in chain.Intent) (ledger.Amount, error) {
@@ -91,7 +92,9 @@ func (t *Treasury) MayCost(ctx context.Context, in chain.Intent) (ledger.Amount,
 		if c, err = t.cfg.Registry.Currency(note.Currency); err != nil {
 			return 0, err
 		}
-		amount = note.Amount
+		if amount, err = t.there(ctx, c, note); err != nil {
+			return 0, err
+		}
 		if spent, err = (note.Spent - min(note.GasCost, in.MaxCost)).Add(note.MaxCost); err != nil {
 			return 0, err
 		}
@@ -101,7 +104,12 @@ func (t *Treasury) MayCost(ctx context.Context, in chain.Intent) (ledger.Amount,
 		if err != nil {
 			return 0, err
 		}
-		if amount, spent = note.Amount, note.Spent; !c.Native() && !t.sponsored(in) {
+		if amount, spent = in.Amount, note.Spent; amount == 0 {
+			if amount, err = t.there(ctx, c, note); err != nil {
+				return 0, err
+			}
+		}
+		if !c.Native() && !t.sponsored(in) {
 			fund, err := t.fundingCost(ctx, gas, in.From)
 			if err != nil {
 				return 0, err
@@ -117,4 +125,17 @@ func (t *Treasury) MayCost(ctx context.Context, in chain.Intent) (ledger.Amount,
 	}
 	allowed, err := worth.MulDiv(1, t.cfg.MinSweep, ledger.Down)
 	return allowed - spent, err
+}
+
+// there is what the address of a sweep holds of what it held when it was last looked at: a fork may
+// have taken it away since.
+func (t *Treasury) there(ctx context.Context, c *chain.Currency, note SweepNote) (ledger.Amount, error) {
+	if note.Amount == 0 {
+		return 0, nil
+	}
+	held, err := t.holds(ctx, c, chain.Address(note.Address))
+	if err != nil {
+		return 0, &WaitError{Reason: outgoing.ReasonNode, Err: err}
+	}
+	return min(held, note.Amount), nil
 }

@@ -75,6 +75,37 @@ func TestFN08_SweepThatLacksADepositMovesTheOther(t *testing.T) {
 	w.released()
 }
 
+// TestFN08_SweepThatLacksADepositIsWorthItsCost: what a deep reorg leaves of a sweep's deposits is worth less than
+// twice what moving it costs. It waits for lower fees.
+func TestFN08_SweepThatLacksADepositIsWorthItsCost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	level := w.chain.FeeLevel()
+	_, err := w.chain.Fund(w.hot, "ETH", dec("100"))
+	require.NoError(t, err)
+	w.mine(140)
+	p := w.open("ETH", "300")
+	w.send(p, "ETH", dec("0.0002"))
+	w.mine(1)
+	w.send(p, "ETH", dec("0.15"))
+	w.until(func() bool { return len(w.sweeps()) > 0 && w.sweeps()[0].State == treasury.SweepDone })
+	w.mine(140)
+	came := w.chain.Transfers(chain.Address(p.Address))
+	require.Len(t, came, 2)
+	w.chain.SetFeeLevel(5 * level / 2)
+	hot := w.chain.Balance(w.hot, "ETH")
+	_, err = w.chain.Reorg(int(w.chain.Height()-came[1].Block.Height)+1, came[1].Tx, w.sweeps()[0].Tx)
+	require.NoError(t, err)
+	w.hours(24)
+	require.Equal(t, "0.0002", w.chain.Balance(chain.Address(p.Address), "ETH").String())
+	require.Equal(t, []string{treasury.WaitBelowCost}, w.reasons())
+	w.chain.SetFeeLevel(level)
+	w.hours(24)
+	require.True(t, w.chain.Balance(chain.Address(p.Address), "ETH").IsZero())
+	require.Empty(t, w.reasons())
+	require.True(t, w.chain.Balance(w.hot, "ETH").LessThan(hot))
+}
+
 // TestFN08_SweepThatADeepReorgUndoesIsSentAgain: the deposit stays, its sweep and the gas for
 // it are gone from the chain and from every mempool. Nothing else leaves the deposit's
 // address, so nobody waits behind the sweep. The coins go to the hot address all the same.

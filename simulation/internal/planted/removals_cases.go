@@ -66,6 +66,13 @@ var caseRemovals = []Bug{
 		Package: "wallet/treasury", Test: "TestFN08_PayoutThatADeepReorgUndoesIsPaidAtThePriceOfNow",
 	},
 	{
+		ID: "FN08-worth-what-it-was", File: "chain/outgoing/reorg.go",
+		Old:     `	if err == nil && d.built.MaxCost > most {`,
+		New:     `	if err == nil && d.built.MaxCost > most && n == nil {`,
+		What:    "what a deep reorg has left of a sweep is moved at a cost above what it is worth",
+		Package: "wallet/treasury", Test: "TestFN08_SweepThatLacksADepositIsWorthItsCost",
+	},
+	{
 		ID: "FN08-sweep-not-looked-at-again", File: "chain/outgoing/reorg.go",
 		Old:     "				{Column: \"updated_at\", Op: storage.Ge, Value: since},\n",
 		New:     "				{Column: \"updated_at\", Op: storage.Ge, Value: since}, {Column: \"purpose\", Op: storage.Eq, Value: chain.ForWithdrawal},\n",

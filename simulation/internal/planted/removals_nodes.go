@@ -166,6 +166,36 @@ var nodeRemovals = []Bug{
 		Package: "./chain/outgoing", Test: "TestFS02_SignedOrderThatWasEditedGivesItsNonceToOthers",
 	},
 	{
+		ID: "FS02-unpaid-by-its-row", File: "chain/outgoing/batch.go",
+		Old:     `		if ended != nil && slices.Contains(s.unpaid, r) {`,
+		New:     `		if ended == nil && slices.Contains(s.unpaid, r) {`,
+		What:    "a payout that gets nothing of its transaction by an edited row is paid again",
+		Package: ".", Test: "TestFS02_OutputsOfATransactionThatPaysSeveral",
+	},
+	{
+		ID: "FT06-seen-and-refused-fails", File: "chain/outgoing/plan.go",
+		Old:     `|| r.Reason == ReasonSigner && r.Purpose == chain.ForWithdrawal`,
+		New:     `|| r.Reason == ReasonSigner && r.Purpose == ""`,
+		What:    "a payout fails because a signer that was away refuses what it has seen",
+		Package: "chain/outgoing", Test: "TestK05_RefusedAfterALostAnswerIsUsedUp",
+	},
+	{
+		ID: "FT06-refused-once-is-used-up", File: "chain/outgoing/send.go",
+		Old:     `&& !j.v.Cancelling && j.v.Tries < heldBack:`,
+		New:     `&& !j.v.Cancelling && j.v.Tries < 0:`,
+		What:    "what a signer refuses for a moment is used up at once",
+		Package: "chain/outgoing", Test: "TestK05_RefusedOnceIsAskedForAgain",
+	},
+	{
+		ID: "FT06-cancelled-starts-again", File: "chain/outgoing/plan.go",
+		Old:     `	return !off, err
+}`,
+		New:     `	return !off || n != nil, err
+}`,
+		What:    "a payout that an operator cancels while its signer refuses it starts again",
+		Package: "chain/outgoing", Test: "TestK05_CancelledWhileTheSignerRefuses",
+	},
+	{
 		ID: "FS02-set-aside-and-told", File: "chain/outgoing/send.go",
 		Old:     `if !j.v.aside() { // else`,
 		New:     `if true { // else`,
