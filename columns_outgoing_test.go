@@ -221,3 +221,27 @@ func TestFS02_OutputsOfATransactionThatPaysSeveral(t *testing.T) {
 		})
 	}
 }
+
+// TestFN07_EditedDeliveryIsNotPaidAgain: a payout that has brought all is edited to wait as one that brought less. The
+// operator, who is asked what to do, pays nothing again: the chain says that nothing is missing.
+func TestFN07_EditedDeliveryIsNotPaidAgain(t *testing.T) {
+	t.Parallel()
+	i := newInsider(t, "USDTERC20")
+	w, _ := i.onItsWay(outgoing.Attempts.Table, "supplier", "USDTERC20", "10")
+	edit := func() {
+		i.edit("UPDATE cryptopay_withdrawals SET delivered = 1, waiting = 'delivered_less', waiting_since = created_at WHERE id = ?", w.ID)
+	}
+	pay := func() error {
+		_, err := i.app.Withdrawals.PayMissing(t.Context(), i.tenant, w.ID, "ann", "it seems owed")
+		return err
+	}
+	edit()
+	require.ErrorContains(t, pay(), "no transaction in a block pays it")
+	i.work(40)
+	edit()
+	require.ErrorIs(t, pay(), withdrawal.ErrNotShort)
+	i.work(40)
+	usdt, err := chain.MainnetRegistry().Currency("USDTERC20")
+	require.NoError(t, err)
+	require.Equal(t, usdt.Decimal(w.Amount).String(), i.chains["ETH"].Balance(chain.Address(w.Address), "USDTERC20").String(), "once")
+}

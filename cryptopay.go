@@ -314,6 +314,13 @@ func (a *App) domains() (err error) {
 	w.Spare = func(ctx context.Context, tenant string, asset ledger.Asset) (ledger.Amount, storage.Row, error) {
 		return treasury.Spare(ctx, a.joined(), tenant, asset)
 	}
+	w.Missing = func(ctx context.Context, w withdrawal.Withdrawal) (ledger.Amount, error) {
+		n, err := a.network(chain.Network(w.Network))
+		if err != nil {
+			return 0, err
+		}
+		return n.out.Shortfall(ctx, w.ID)
+	}
 	w.Follow = func(ctx context.Context, w withdrawal.Withdrawal, c *storage.Change) error {
 		return a.Refunds.Follow(ctx, w, c)
 	}

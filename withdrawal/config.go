@@ -152,8 +152,12 @@ type Config struct {
 	// that a Change which decides on it writes. PayMissing asks it. Defaults to the equity by
 	// the ledger, and no row.
 	Spare func(ctx context.Context, tenant string, asset ledger.Asset) (ledger.Amount, storage.Row, error)
-	Now   func() time.Time
-	NewID func() string
+	// Missing asks the chain how much less than was ordered the payment of a withdrawal has brought, in
+	// units of its currency. PayMissing pays no more than that. The error says that it is not in a block, or that no
+	// node can tell now. Defaults to what was told of the payment.
+	Missing func(ctx context.Context, w Withdrawal) (ledger.Amount, error)
+	Now     func() time.Time
+	NewID   func() string
 
 	// Mandates makes the mandate of each new withdrawal, and checks it before money
 	// moves. Defaults to none: nothing is made, and nothing is asked for.

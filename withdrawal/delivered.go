@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/internal/audit"
@@ -58,14 +59,18 @@ func (s *Service) TakeDelivered(ctx context.Context, tenant, id, by, reason stri
 // PayMissing completes a withdrawal as TakeDelivered does, and makes another of what the
 // recipient did not get, which the operator pays: an adjustment credits it to the wallet
 // in the same Change that holds it. It returns that one. Its id follows from the first
-// one's, so asking again returns it again. Errors are those of TakeDelivered, and
-// ErrNoEquity.
+// one's, so asking again returns it again. Errors are those of TakeDelivered, those of Config.Missing, and
+// ErrNoEquity. ErrNotShort, too, where the chain says that less is missing than the withdrawal's row.
 func (s *Service) PayMissing(ctx context.Context, tenant, id, by, reason string) (Withdrawal, error) {
 	act := audit.Act{Kind: audit.Pay, By: by, Reason: reason, Tell: true}
 	if err := checkAct(&act); err != nil {
 		return Withdrawal{}, err
 	}
-	rest, err := s.payMissing(ctx, tenant, id, act)
+	most, err := s.missing(ctx, tenant, id)
+	if err != nil {
+		return Withdrawal{}, err
+	}
+	rest, err := s.payMissing(ctx, tenant, id, act, most)
 	if errors.Is(err, ErrNotShort) {
 		if made, _, missing := s.load(ctx, storage.Tenant(tenant), restID(id)); missing == nil {
 			return made, nil
@@ -77,7 +82,7 @@ func (s *Service) PayMissing(ctx context.Context, tenant, id, by, reason string)
 // payMissing decides anew where another PayMissing of the currency came between the look
 // at the equity and the commit. The level of what was paid of a currency tells: each moves
 // it, and its ceiling is where it stood before the equity was read.
-func (s *Service) payMissing(ctx context.Context, tenant, id string, act audit.Act) (rest Withdrawal, err error) {
+func (s *Service) payMissing(ctx context.Context, tenant, id string, act audit.Act, most ledger.Amount) (rest Withdrawal, err error) {
 	var paid *storage.LevelError
 	for range maxOvertaken {
 		var stood int64
@@ -85,6 +90,9 @@ func (s *Service) payMissing(ctx context.Context, tenant, id string, act audit.A
 			stood = paid.Value
 		}
 		_, err = s.act(ctx, tenant, id, func(m *move) error {
+			if missing := m.w.Missing(); missing > most && m.w.Waiting == WaitingDeliveredLess {
+				return fmt.Errorf("%w by so much: its row says that %d units are missing, the chain says %d", ErrNotShort, missing, most)
+			}
 			if err := m.take(act); err != nil {
 				return err
 			}
@@ -104,6 +112,16 @@ func (s *Service) payMissing(ctx context.Context, tenant, id string, act audit.A
 		}
 	}
 	return rest, err
+}
+
+// missing is the most that PayMissing may pay for a withdrawal: what the chain says, where one is asked.
+// One that does not wait for a decision is not asked about.
+func (s *Service) missing(ctx context.Context, tenant, id string) (ledger.Amount, error) {
+	w, _, err := s.load(ctx, storage.Tenant(tenant), id)
+	if err != nil || w.Waiting != WaitingDeliveredLess || s.c.Missing == nil {
+		return math.MaxInt64, err
+	}
+	return s.c.Missing(ctx, w)
 }
 
 // maxOvertaken is how often a decision on equity is made anew.

@@ -76,9 +76,9 @@ type signedCharge struct {
 	Counted map[string]ledger.Amount `db:"counted,json"`
 }
 
-// SignedWindow is what was counted against one Limit, oldest first.
-type SignedWindow struct {
-	Steps []WindowStep `db:"steps,json"`
+// signedWindow is what was counted against one Limit, oldest first.
+type signedWindow struct {
+	Steps []windowStep `db:"steps,json"`
 }
 
 // signedSignatures are the signatures of an attempt, kept of a Holder alone: those of a Seed
@@ -87,8 +87,8 @@ type signedSignatures struct {
 	Signatures []chain.Signature `db:"signatures,json"`
 }
 
-// WindowStep is a part of a window, by its number since 1970, and what was counted in it.
-type WindowStep struct {
+// windowStep is a part of a window, by its number since 1970, and what was counted in it.
+type windowStep struct {
 	Number int64         `json:"n"`
 	Amount ledger.Amount `json:"a"`
 }
@@ -97,13 +97,13 @@ type WindowStep struct {
 // by nonce or input, by what is limited and for how long, and by attempt.
 var (
 	signedCharges = storage.NewTable[signedCharge]("signed_charges")
-	SignedWindows = storage.NewTable[SignedWindow]("signed_windows")
+	signedWindows = storage.NewTable[signedWindow]("signed_windows")
 	signedBefore  = storage.NewTable[signedSignatures]("signed_signatures")
 )
 
 // LimitTables lists what a LimitedRegistry stores.
 func LimitTables() []*storage.Table {
-	return append(Tables(), signedCharges.Table, SignedWindows.Table, signedBefore.Table)
+	return append(Tables(), signedCharges.Table, signedWindows.Table, signedBefore.Table)
 }
 
 // LimitedRegistry is a StoreRegistry that binds only what is within limits. What is bound
@@ -166,7 +166,7 @@ func (r LimitedRegistry) bindPart(ctx context.Context, bs []Binding, part []int,
 type counting struct {
 	orders
 	charges map[string]signedCharge
-	windows map[string]SignedWindow
+	windows map[string]signedWindow
 	before  map[string]signedSignatures
 
 	rows   map[string]storage.Row // as they were read, by table and id
@@ -176,7 +176,7 @@ type counting struct {
 }
 
 func (r LimitedRegistry) load(ctx context.Context, bs []Binding, part []int) (*counting, error) {
-	c := &counting{charges: map[string]signedCharge{}, windows: map[string]SignedWindow{}, before: map[string]signedSignatures{}, put: map[string]storage.Row{}, guards: map[string]storage.Guard{}}
+	c := &counting{charges: map[string]signedCharge{}, windows: map[string]signedWindow{}, before: map[string]signedSignatures{}, put: map[string]storage.Row{}, guards: map[string]storage.Guard{}}
 	mine := make([]Binding, len(part))
 	var held, slots, windows []string
 	for n, i := range part {
@@ -203,7 +203,7 @@ func (r LimitedRegistry) load(ctx context.Context, bs []Binding, part []int) (*c
 	return c, errors.Join(
 		look(ctx, r.Store, signedBefore, p, held, c.before, c.rows),
 		look(ctx, r.Store, signedCharges, p, slots, c.charges, c.rows),
-		look(ctx, r.Store, SignedWindows, p, windows, c.windows, c.rows),
+		look(ctx, r.Store, signedWindows, p, windows, c.windows, c.rows),
 	)
 }
 
@@ -285,7 +285,7 @@ func (c *counting) count(b *Binding, limits Limits, now time.Time) error {
 	if counted == nil {
 		counted = map[string]ledger.Amount{}
 	}
-	windows := map[string]SignedWindow{}
+	windows := map[string]signedWindow{}
 	for _, of := range slices.Sorted(maps.Keys(due)) {
 		if len(all[of]) == 0 {
 			return refuse("no limit is set for %s", of)
@@ -309,7 +309,7 @@ func (c *counting) count(b *Binding, limits Limits, now time.Time) error {
 	}
 	for id, w := range windows {
 		c.windows[id] = w
-		putRow(c, SignedWindows, id, w)
+		putRow(c, signedWindows, id, w)
 	}
 	c.charges[at] = signedCharge{Counted: counted}
 	putRow(c, signedCharges, at, c.charges[at])
@@ -317,10 +317,10 @@ func (c *counting) count(b *Binding, limits Limits, now time.Time) error {
 }
 
 // add counts an amount now. It leaves out steps that ended before the window.
-func (w SignedWindow) add(more ledger.Amount, l Limit, now time.Time) (SignedWindow, error) {
+func (w signedWindow) add(more ledger.Amount, l Limit, now time.Time) (signedWindow, error) {
 	size := int64(l.Per / windowSteps)
 	number, from := now.UnixNano()/size, now.UnixNano()-int64(l.Per)
-	var out SignedWindow
+	var out signedWindow
 	sum := more
 	for _, s := range w.Steps {
 		if (s.Number+1)*size <= from {
@@ -337,7 +337,7 @@ func (w SignedWindow) add(more ledger.Amount, l Limit, now time.Time) (SignedWin
 	}
 	last := len(out.Steps) - 1
 	if last < 0 || out.Steps[last].Number < number { // else also where the clock went back
-		out.Steps, last = append(out.Steps, WindowStep{Number: number}), last+1
+		out.Steps, last = append(out.Steps, windowStep{Number: number}), last+1
 	}
 	out.Steps[last].Amount += more
 	return out, nil

@@ -313,6 +313,32 @@ func (n *Sender) less(j *claimedIntent, a *attempt) Reason {
 	return ReasonDeliveredLess
 }
 
+// Shortfall asks the node how much less than was ordered the transaction of an order has brought its
+// recipient, in units of its currency. The error wraps ErrNoIntent for an unknown id, and ErrHelp where no
+// transaction in a block pays the order.
+func (n *Sender) Shortfall(ctx context.Context, id string) (ledger.Amount, error) {
+	if _, _, ok, err := Intents.One(ctx, n.Store, n.part, id); err != nil || !ok {
+		return 0, cmp.Or(err, fmt.Errorf("%w: %q", ErrNoIntent, id))
+	}
+	leaders, err := n.leadersOf(ctx, []string{id})
+	if err != nil {
+		return 0, err
+	}
+	byIntent, err := n.attempts(ctx, leaders[0])
+	if err == nil {
+		err = n.ask(ctx, byIntent[leaders[0]])
+	}
+	if err != nil {
+		return 0, err
+	}
+	for _, a := range byIntent[leaders[0]] {
+		if a.st.State == chain.Included && a.st.Executed && a.v.Purpose != chain.ForCancel {
+			return a.st.Shortfall, nil
+		}
+	}
+	return 0, noHelp(id, "no transaction in a block pays it, or no node knows it any more")
+}
+
 // paid is what the recipient gets, where nothing is taken from it on its way.
 func (j *claimedIntent) paid(a *AttemptRow) ledger.Amount {
 	for _, o := range a.Outputs {

@@ -26,9 +26,9 @@ const (
 	PlaceCustody Place = "custody" // accounts of a Custodian
 )
 
-// HoldingRow is what was last read of one address or account in one currency.
+// holdingRow is what was last read of one address or account in one currency.
 // Currency "" stands for a Custodian's account itself.
-type HoldingRow struct {
+type holdingRow struct {
 	Tenant   string          `db:"tenant"`
 	Place    Place           `db:"place"`
 	Holder   string          `db:"holder"` // address, or the custodian's id of the account
@@ -41,9 +41,9 @@ type HoldingRow struct {
 	ReadAt   time.Time       `db:"read_at"` // zero: never yet
 }
 
-// HoldingRows is in tenant partitions. It says what the chain said, not what the
+// holdingRows is in tenant partitions. It says what the chain said, not what the
 // books say, and nothing is decided by it.
-var HoldingRows = storage.NewTable[HoldingRow]("treasury_holdings")
+var holdingRows = storage.NewTable[holdingRow]("treasury_holdings")
 
 // Holdings is what is held for tenants, in the order of network, token and name.
 type Holdings struct {
@@ -136,8 +136,8 @@ func (t *Treasury) each(ctx context.Context, q storage.Query, f func(storage.Row
 // lastRead takes in what Sync stored.
 func (t *Treasury) lastRead(ctx context.Context, b *bookkeeper, tenants []string) error {
 	for _, tenant := range tenants {
-		err := t.each(ctx, storage.Query{Table: HoldingRows.Table, Partition: storage.Tenant(tenant)}, func(r storage.Row) error {
-			b.read(HoldingRows.Value(r))
+		err := t.each(ctx, storage.Query{Table: holdingRows.Table, Partition: storage.Tenant(tenant)}, func(r storage.Row) error {
+			b.read(holdingRows.Value(r))
 			return nil
 		})
 		if err != nil {
@@ -310,7 +310,7 @@ func (b *bookkeeper) custody(code string, amount decimal.Decimal) {
 }
 
 // read takes in one row of what was last read.
-func (b *bookkeeper) read(h HoldingRow) {
+func (b *bookkeeper) read(h holdingRow) {
 	if h.ReadAt.After(b.out.Updated) {
 		b.out.Updated = h.ReadAt
 	}

@@ -97,9 +97,9 @@ func (t *Treasury) Sync(ctx context.Context, tenants ...string) (Synced, error) 
 }
 
 func (t *Treasury) syncOne(ctx context.Context, tenant string, now time.Time) (Synced, error) {
-	r := &reading{t: t, tenant: tenant, old: map[string]storage.Row{}, fresh: map[string]HoldingRow{}, kept: map[string]bool{}, seen: map[string]bool{}}
+	r := &reading{t: t, tenant: tenant, old: map[string]storage.Row{}, fresh: map[string]holdingRow{}, kept: map[string]bool{}, seen: map[string]bool{}}
 	r.out.At = now
-	err := t.each(ctx, storage.Query{Table: HoldingRows.Table, Partition: storage.Tenant(tenant)}, func(row storage.Row) error {
+	err := t.each(ctx, storage.Query{Table: holdingRows.Table, Partition: storage.Tenant(tenant)}, func(row storage.Row) error {
 		r.old[row.ID] = row
 		return nil
 	})
@@ -129,7 +129,7 @@ type reading struct {
 	t      *Treasury
 	tenant string
 	old    map[string]storage.Row
-	fresh  map[string]HoldingRow
+	fresh  map[string]holdingRow
 	kept   map[string]bool // ids that were not read and stay
 	seen   map[string]bool // wallets
 	out    Synced
@@ -186,7 +186,7 @@ func (r *reading) wallet(ctx context.Context, p Place, w ColdWallet) {
 			r.kept[at] = true
 			continue
 		}
-		r.fresh[at] = HoldingRow{
+		r.fresh[at] = holdingRow{
 			Tenant: r.tenant, Place: p, Holder: string(w.Address), Name: w.Name, Active: true,
 			Network: string(w.Network), Currency: c.Code, Amount: amount, ReadAt: r.out.At,
 		}
@@ -253,10 +253,10 @@ func (r *reading) custodian(ctx context.Context) {
 }
 
 func (r *reading) account(ctx context.Context, a CustodyAccount) {
-	row := HoldingRow{Tenant: r.tenant, Place: PlaceCustody, Holder: a.ID, Name: a.Name, External: a.ExternalID, Active: a.Active}
+	row := holdingRow{Tenant: r.tenant, Place: PlaceCustody, Holder: a.ID, Name: a.Name, External: a.ExternalID, Active: a.Active}
 	self := rowID(PlaceCustody, "", a.ID, "")
 	if before, known := r.old[self]; known {
-		row.ReadAt = HoldingRows.Value(before).ReadAt
+		row.ReadAt = holdingRows.Value(before).ReadAt
 	}
 	r.fresh[self] = row
 	if !a.Active {
@@ -295,7 +295,7 @@ func (r *reading) refused(ctx context.Context, account, why string, err error) {
 // keep leaves what was read before of a place, or of one holder, as it is.
 func (r *reading) keep(p Place, network, holder string) {
 	for id, row := range r.old {
-		h := HoldingRows.Value(row)
+		h := holdingRows.Value(row)
 		if h.Place == p && (holder == "" || h.Holder == holder && (network == "" || h.Network == network)) {
 			r.kept[id] = true
 		}
@@ -312,7 +312,7 @@ func (r *reading) store(ctx context.Context) error {
 	c := storage.Change{Partition: storage.Tenant(r.tenant)}
 	digest := sha256.New()
 	for _, id := range slices.Sorted(maps.Keys(r.fresh)) {
-		c.Put = append(c.Put, HoldingRows.Row(id, r.old[id].Version, time.Time{}, r.fresh[id]))
+		c.Put = append(c.Put, holdingRows.Row(id, r.old[id].Version, time.Time{}, r.fresh[id]))
 		_, _ = fmt.Fprintln(digest, id, r.old[id].Version) // a hash never fails
 	}
 	for _, id := range slices.Sorted(maps.Keys(r.old)) {

@@ -175,7 +175,7 @@ func New(cfg Config) (*Treasury, error) {
 
 // Tables lists what this package stores.
 func Tables() []*storage.Table {
-	return []*storage.Table{GasFloats.Table, Reservations.Table, TopUps.Table, Sweeps.Table, SweepNotes.Table, HoldingRows.Table}
+	return []*storage.Table{GasFloats.Table, Reservations.Table, TopUps.Table, Sweeps.Table, SweepNotes.Table, holdingRows.Table}
 }
 
 // WaitError says that an intent cannot be taken over now, and why.

@@ -24,7 +24,7 @@ var signerRemovals = []Bug{
 		ID: "FS07-window-not-guarded", File: "chain/keys/limits.go",
 		Old: "\tc.put[key] = t.Row(id, c.rows[key].Version, time.Time{}, v)",
 		New: `	c.put[key] = t.Row(id, c.rows[key].Version, time.Time{}, v)
-	if t.Name == SignedWindows.Name {
+	if t.Name == signedWindows.Name {
 		delete(c.put, key)
 	}`,
 		What: "what was counted is not kept with what was bound", Package: "chain/keys/signerd", Test: "TestFS07_StolenAppTakesAtMostTheLimit",
