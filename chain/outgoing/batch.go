@@ -61,6 +61,7 @@ const (
 	AbilityChildren Ability = "children"             // a child pays for a transaction that nodes keep
 	AbilityMerges   Ability = "merges"               // coins are merged for a payout that needs more of them than one transaction holds
 	AbilityEarly    Ability = "early_merges"         // coins are merged before a payout needs them
+	AbilityUndone   Ability = "undone_landings"      // what a landing cost is taken back where a deep reorg undoes it
 )
 
 // able asks whether every process knows an ability. Without an answer it is off.

@@ -133,6 +133,66 @@ func TestK05_RefusedAfterALostAnswerIsUsedUp(t *testing.T) {
 	}
 }
 
+// TestK05_RefusedAfterAHalt: a payout whose transaction a signer has seen was halted, and the signer refuses it
+// after that. It waits as any that a signer refuses.
+func TestK05_RefusedAfterAHalt(t *testing.T) {
+	t.Parallel()
+	families(t, func(t *testing.T, w *world) {
+		w.signer.lose = 1
+		in := w.submit(w.intent("a", coin))
+		require.NoError(t, w.step())
+		w.halt(outgoing.Scope{})
+		w.run(20)
+		require.Equal(t, outgoing.ReasonHalted, w.get("a").Reason)
+		w.signer.refuses = "a"
+		w.lift(outgoing.Scope{})
+		w.run(40)
+		require.Equal(t, []any{outgoing.Waiting, outgoing.ReasonSigner}, []any{w.get("a").State, w.get("a").Reason})
+		w.signer.refuses = ""
+		w.run(60)
+		w.paid(in)
+		require.NotContains(t, w.states("a"), outgoing.Failed)
+		w.sound()
+	})
+}
+
+// TestK05_EarlierOfTwoThatUseItUpLands: what uses up the coins of such a payout is replaced, and the cheaper one of
+// the two is mined. The payout starts again all the same.
+func TestK05_EarlierOfTwoThatUseItUpLands(t *testing.T) {
+	t.Parallel()
+	families(t, func(t *testing.T, w *world) {
+		w.signer.lose = 1
+		in := w.submit(w.intent("a", coin))
+		require.NoError(t, w.step())
+		w.signer.refuses = "a"
+		level := w.chain.FeeLevel()
+		for n := 0; len(w.attempts("a")) == 0; n++ {
+			require.Less(t, n, 100)
+			w.advance(poll)
+			require.NoError(t, w.step())
+		}
+		w.chain.SetFeeLevel(2 * level)
+		for n := 0; len(w.attempts("a")) == 1; n++ {
+			require.Less(t, n, 100)
+			w.advance(stuck)
+			require.NoError(t, w.step())
+		}
+		first := w.attempts("a")[0].Tx
+		w.chain.SetFeeLevel(0)
+		w.chain.Drop(w.chain.Mempool()...)
+		require.NoError(t, w.chain.Resend(first))
+		w.chain.MineOnly(first)
+		require.NoError(t, w.step())
+		require.Equal(t, outgoing.ReasonSigner, w.get("a").Reason)
+		w.run(20)
+		w.signer.refuses = ""
+		w.run(60)
+		w.paid(in)
+		require.NotContains(t, w.states("a"), outgoing.Failed)
+		w.sound()
+	})
+}
+
 // word is an operator's, that an order is cancelled.
 func (w *world) word(order string) *outgoing.Recorded {
 	return &outgoing.Recorded{ID: "cancels " + order, Op: outgoing.Operation{At: w.Net.Now(), Kind: outgoing.OpCancel, Object: order, By: "ann", Reason: "a mistake"}}

@@ -89,9 +89,18 @@ func (n *Sender) bumpByCPFP(ctx context.Context, j *claimedIntent, p *attemptSum
 		n.Log.Info("no_child", slog.String("intent", j.id), slog.String("tx", a.tx), slog.String("cause", err.Error()))
 		return false, nil
 	}
+	back := newCoin(j.v.Tenant, coin)
+	switch known, err := n.loadCoins(ctx, coin.Outpoint); {
+	case err != nil:
+		return false, err
+	case len(known) == 0:
+	case known[0].State != CoinGone || known[0].Intent != "":
+		return false, nil // before a fork it was a coin, and another order has it
+	default:
+		back = known[0]
+	}
 	n.Log.Warn("child_pays", slog.String("intent", j.id), slog.String("tx", a.tx), slog.String("child", id))
 	s := transition{op: onBeget, due: n.Now().Add(n.Poll), with: []storage.Row{Intents.Row(id, 0, n.Now(), record(in, n.Now()))}}
-	back := newCoin(j.v.Tenant, coin)
 	if err := back.expect(id, n.Now(), &s); err != nil {
 		return false, err
 	}
@@ -244,7 +253,7 @@ func (n *Sender) closeChild(ctx context.Context, j *claimedIntent, atts []*attem
 	if err := n.unbind(ctx, []string{p.coin.outpoint}, j.id, &s); err != nil {
 		return err
 	}
-	if p.coin.State == CoinUnmined {
+	if p.coin.State == CoinUnmined || p.dead { // it never exists
 		p.coin.remove(&s)
 	} else {
 		p.coin.becomes(CoinFree, j.id, &s)

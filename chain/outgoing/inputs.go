@@ -243,8 +243,12 @@ func Lost(ctx context.Context, store storage.Store, part storage.Partition, outp
 	}
 	c := coin{CoinValue: v, outpoint: outpoint, version: loaded.Version}
 	held, err := loadBinding(ctx, store, part, outpoint)
-	// What a merge has spent that is not final is reserved for it still.
+	// What a merge has spent that is not final is reserved for it still. What a settled intent has spent is
+	// spent no more: its transaction is gone with the coin.
 	spent := c.State == CoinSpent && held.of(c.Intent)
+	if err == nil && c.State == CoinSpent && !spent {
+		spent, err = settled(ctx, store, part, c.Intent)
+	}
 	if err != nil || !spent && c.State != CoinFree && c.State != CoinReserved {
 		return row, guard, false, err
 	}
@@ -264,10 +268,22 @@ func Found(ctx context.Context, store storage.Store, part storage.Partition, row
 		c.State = CoinFree
 	case held.of(c.Intent):
 		c.State = CoinReserved
-	default: // its intent has ended without it
-		c.State = CoinDisputed
+	default: // its intent has ended without it, or has spent it and is in a block again, too
+		done, err := settled(ctx, store, part, c.Intent)
+		if err != nil {
+			return storage.Row{}, storage.Guard{}, err
+		}
+		if c.State = CoinDisputed; done {
+			c.State = CoinSpent
+		}
 	}
 	return c.row(), held.guard(), nil
+}
+
+// settled reports whether an intent is settled.
+func settled(ctx context.Context, store storage.Store, part storage.Partition, intent string) (bool, error) {
+	v, _, ok, err := Intents.One(ctx, store, part, intent)
+	return ok && v.State == Final, err
 }
 
 // Taken returns the row of a coin, loaded as row, that tx has spent: a transaction by our keys

@@ -196,7 +196,7 @@ func (n *Sender) outcomePending(ctx context.Context, j *claimedIntent) (bool, er
 		return false, nil
 	}
 	o, row, _, err := Outcomes.One(ctx, n.Store, n.part, j.id)
-	if err != nil || o.CostTx == "" || row.Due.IsZero() {
+	if err != nil || o.CostTx == "" && len(o.Undone) == 0 || row.Due.IsZero() {
 		return false, err
 	}
 	return true, n.commit(ctx, j, transition{op: onUntold, due: n.Now().Add(n.Backoff)})

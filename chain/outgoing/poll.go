@@ -136,7 +136,7 @@ func (n *Sender) poll(ctx context.Context, all []*claimedIntent) (jobs []*claime
 	var open []*attempt
 	for _, j := range jobs {
 		for _, a := range byIntent[j.id] {
-			if a.v.State == Open || a.v.State == AttemptFinal && j.v.State == Final {
+			if a.v.State == Open || a.v.State == AttemptFinal && (j.v.State == Final || len(j.v.Undone) > 0) {
 				open = append(open, a)
 				ask = append(ask, chain.Attempt{Tx: a.tx, Raw: a.v.Raw, Spends: a.v.Spends, MaxCost: a.v.MaxCost})
 			}
@@ -263,6 +263,11 @@ func (n *Sender) advance(ctx context.Context, j *claimedIntent, atts []*attempt)
 			return nil
 		}
 	}
+	if len(j.v.Undone) > 0 {
+		if err := n.resendLanded(ctx, j, atts, nil); err != nil {
+			return err
+		}
+	}
 	p := n.summarize(j, atts)
 	if p.mined == nil && p.blocked {
 		if paid, err := n.paidBefore(ctx, j, atts); paid || err != nil {
@@ -332,7 +337,10 @@ func (n *Sender) confirm(ctx context.Context, j *claimedIntent, p *attemptSummar
 	default:
 		return nil
 	}
-	j.v.Tx, j.v.Reason = a.mined(), ""
+	if j.v.Tx = a.mined(); j.v.aside() && !reached { // it waits to start again, and is told nothing of what gives its nonce or coins back
+		return n.commit(ctx, j, transition{op: onMined, due: n.Now().Add(n.Poll)})
+	}
+	j.v.Reason = ""
 	if reached {
 		j.v.State, j.v.ExecutedReported, j.v.Reason = Executed, !j.merge(), n.less(j, a)
 	}

@@ -116,12 +116,34 @@ func (n *Sender) recheck(ctx context.Context, j *claimedIntent, atts []*attempt)
 		if !final || a.ahead {
 			return nil // the claim has made it due again after Poll
 		}
-		return n.commit(ctx, j, transition{op: onRecheck})
+		return n.stays(ctx, j, a)
+	}
+	if err := n.resendLanded(ctx, j, atts, a); err != nil {
+		return err
 	}
 	if forgot, err := n.forgot(ctx, j, atts, a); err != nil || forgot {
 		return err // the claim has made it due again after Poll: another node may know
 	}
 	return n.reopen(ctx, j, atts, a)
+}
+
+// stays notes that an intent is settled still. In the block of the other branch its transaction may have cost
+// more, or less.
+func (n *Sender) stays(ctx context.Context, j *claimedIntent, a *attempt) error {
+	s := transition{op: onRecheck}
+	cost, err := n.tookBefore(ctx, j, a)
+	if err != nil {
+		return err
+	}
+	if cost != a.st.Cost && a.st.Cost > 0 && n.able(ctx, AbilityUndone) {
+		j.v.Undone = append(slices.Clone(j.v.Undone), Landing{Tx: j.v.Tx, Cost: cost})
+		j.v.Tx, a.v.Cost = a.mined(), a.st.Cost
+		s.with = []storage.Row{Attempts.Row(a.tx, a.version, time.Time{}, a.v)}
+		s.outcome = n.outcome(j)
+		s.outcome.Cost, s.outcome.CostTx, s.outcome.Confirmations = a.st.Cost, a.mined(), a.st.Confirmations
+		s.outcome.Amount = j.paid(&a.v) - a.st.Shortfall
+	}
+	return n.commit(ctx, j, s)
 }
 
 // forgot reports whether the node knows none of an order's transactions, and yet says that its
@@ -148,12 +170,31 @@ func (n *Sender) reopen(ctx context.Context, j *claimedIntent, atts []*attempt, 
 			s.with = append(s.with, Attempts.Row(a.tx, a.version, time.Time{}, a.v))
 		}
 	}
+	undone := n.able(ctx, AbilityUndone)
 	for _, r := range j.members {
 		if r.v.State == Final && r.v.Tx == j.v.Tx {
 			r.v.State = Signed // it is paid by the same transaction, and written with it
+			if undone {
+				r.v.Undone = append(slices.Clone(r.v.Undone), Landing{Tx: j.v.Tx}) // its cost is the leader's
+			}
 		}
 	}
 	n.Log.Error("settlement_reorged", slog.String("intent", j.id), slog.String("tx", landed.tx))
+	if undone {
+		if err := n.undo(ctx, j, atts, landed, &s); err != nil {
+			return err
+		}
+	}
+	j.v.ExecutedReported = j.v.ExecutedReported || j.v.Purpose == chain.ForWithdrawal // its owner was told that it is settled
+	j.v.State, j.v.Reason, j.v.Tx, j.v.BumpAt = Signed, ReasonReorged, landed.tx, n.Now().Add(n.StuckAfter)
+	s.outcome = n.outcome(j)
+	s.outcome.Amount = j.paid(&landed.v)
+	return n.commit(ctx, j, s)
+}
+
+// undo has the owner take back what the landing cost and set aside what the next one may cost. What the
+// open attempts spend is the intent's again.
+func (n *Sender) undo(ctx context.Context, j *claimedIntent, atts []*attempt, landed *attempt, s *transition) error {
 	cost, err := n.tookBefore(ctx, j, landed)
 	if err != nil {
 		return err
@@ -165,13 +206,21 @@ func (n *Sender) reopen(ctx context.Context, j *claimedIntent, atts []*attempt, 
 			j.v.Reserved, inputs = max(j.v.Reserved, a.v.MaxCost), append(inputs, a.v.Spends...)
 		}
 	}
-	if err := n.bindAgain(ctx, j, inputs, &s); err != nil {
-		return err
+	return n.bindAgain(ctx, j, inputs, s)
+}
+
+// resendLanded sends transactions again that gave an order's nonce or coins back before the one that counts,
+// and that no node has any more: that one may spend what they return. Those that were reverted are not sent again.
+func (n *Sender) resendLanded(ctx context.Context, j *claimedIntent, atts []*attempt, counts *attempt) error {
+	for _, a := range atts {
+		if a == counts || a.v.State != AttemptFinal || a.v.Purpose != chain.ForCancel || a.st.State != chain.Unknown || n.quiet(a) {
+			continue
+		}
+		if err := n.sendLanded(ctx, j.intent(), a); err != nil {
+			return err
+		}
 	}
-	j.v.State, j.v.Reason, j.v.Tx, j.v.BumpAt = Signed, ReasonReorged, landed.tx, n.Now().Add(n.StuckAfter)
-	s.outcome = n.outcome(j)
-	s.outcome.Amount = j.paid(&landed.v)
-	return n.commit(ctx, j, s)
+	return nil
 }
 
 // tookBefore is what was told that the attempt cost with which an intent had settled.
@@ -212,7 +261,7 @@ func (n *Sender) worth(ctx context.Context, j *claimedIntent, d *candidate) erro
 // unbooked reports whether the owner of a reorged intent has not taken back yet what it cost: until
 // then nothing is set aside for a dearer transaction.
 func (n *Sender) unbooked(ctx context.Context, j *claimedIntent) (bool, error) {
-	if len(j.v.Undone) == 0 || j.v.Reason != ReasonReorged {
+	if len(j.v.Undone) == 0 {
 		return false, nil
 	}
 	_, row, _, err := Outcomes.One(ctx, n.Store, n.part, j.id)

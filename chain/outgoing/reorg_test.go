@@ -133,5 +133,61 @@ func TestFN08_AllThatATransactionPaidAreToldTogether(t *testing.T) {
 		states := w.states(in.ID)
 		require.Equal(t, outgoing.Final, states[len(states)-1])
 		require.Len(t, slices.DeleteFunc(states, func(s outgoing.State) bool { return s != outgoing.Final }), 2, in.ID)
+		require.Len(t, w.last(in.ID).Undone, 1, "what may be spent on each is set aside again")
 	}
+}
+
+// TestFN08_SettledPaymentIsNeverTakenBack: whoever was told that it is settled, also at the first look, is paid. A
+// fork undoes it, its fee is far above its bound, and others wait behind its nonce: it keeps that, and no
+// operator can cancel it.
+func TestFN08_SettledPaymentIsNeverTakenBack(t *testing.T) {
+	t.Parallel()
+	for _, family := range []chain.Family{chain.AccountFamily, chain.UTXOFamily} {
+		w := funded(t, setup{family: family, noFinality: true})
+		in := w.submit(w.intent("a", coin))
+		start := w.clock()
+		require.NoError(t, w.step())
+		w.chain.Mine(12) // nobody looks meanwhile
+		w.run(1)
+		require.Equal(t, []outgoing.State{outgoing.Signed, outgoing.Final}, w.states("a"))
+		level := w.chain.FeeLevel()
+		w.chain.SetFeeLevel(1000 * level)
+		w.evict(w.last("a").Tx)
+		require.NoError(t, w.Net.Recheck(w.ctx, start))
+		behind := w.submit(w.intent("b", coin))
+		w.run(20)
+		_, _, err := w.Net.CancelTransaction(w.ctx, "a", w.word("a"))
+		require.ErrorIs(t, err, outgoing.ErrHelp)
+		w.run(20)
+		w.chain.SetFeeLevel(level)
+		w.run(40)
+		w.paid(in)
+		w.paid(behind)
+		require.NotContains(t, w.states("a"), outgoing.Failed)
+		w.sound()
+	}
+}
+
+// TestFN08_CostInTheOtherBranch: a settled transaction is mined again by itself, in a block in which it costs
+// another price. What it cost before is taken back, and what it costs now is told.
+func TestFN08_CostInTheOtherBranch(t *testing.T) {
+	t.Parallel()
+	w := funded(t, setup{noFinality: true})
+	in := w.submit(w.intent("a", coin))
+	start := w.clock()
+	w.run(12)
+	before := w.last("a")
+	require.Equal(t, outgoing.Final, before.State)
+	w.chain.SetFeeLevel(w.chain.FeeLevel() * 3 / 2)
+	_, err := w.chain.Reorg(int(w.chain.Height()-w.chain.Transfers(in.To)[0].Block.Height) + 1)
+	require.NoError(t, err)
+	require.NoError(t, w.Net.Recheck(w.ctx, start))
+	w.run(20)
+	now := w.last("a")
+	st, err := w.chain.Outcome(before.Tx)
+	require.NoError(t, err)
+	require.NotEqual(t, before.Cost, st.Cost)
+	require.Equal(t, []any{outgoing.Final, st.Cost, before.Tx, []outgoing.Landing{{Tx: before.Tx, Cost: before.Cost}}}, []any{now.State, now.Cost, now.CostTx, now.Undone})
+	w.paid(in)
+	w.sound()
 }

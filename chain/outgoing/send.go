@@ -178,6 +178,9 @@ func (n *Sender) cancelPlan(ctx context.Context, j *claimedIntent, p *plan, caus
 	}
 	before := j.v
 	j.v.Cancelling = true
+	if j.v.Purpose == chain.ForWithdrawal && !errors.Is(cause, errCancelled) {
+		j.v.Reason = ReasonSigner // see aside
+	}
 	var err error
 	if j.guards, err = n.allowed(ctx, d.intent); err == nil {
 		d.fee, err = n.priced(ctx, j, &d.intent, &p.Fee)

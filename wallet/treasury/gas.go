@@ -408,6 +408,13 @@ func (t *Treasury) setAsideAgain(ctx context.Context, o outgoing.Outcome) error 
 		if err != nil || !found || len(o.Undone) <= r.Undone {
 			return storage.Change{}, err
 		}
+		if r.Asset == "" { // of a child that had ended before its payout
+			gas, err := t.cfg.Registry.Gas(chain.Network(o.Network))
+			if err != nil {
+				return storage.Change{}, err
+			}
+			r.Asset = gas.Code
+		}
 		c := storage.Change{ID: fmt.Sprintf("reserve-again/%s/%d", o.Intent, row.Version), Partition: p}
 		if !r.Open {
 			g, gasRow, _, err := GasFloats.One(ctx, t.cfg.Store, p, r.Asset)
@@ -590,7 +597,9 @@ func (t *Treasury) decideRelease(b *endings, o outgoing.Outcome) error {
 		}
 		b.levels = c.Level
 	}
-	b.float = float
+	if b.float = float; !r.there {
+		r.v.Asset = b.asset
+	}
 	r.v.Open, r.v.Undone, r.there = false, len(o.Undone), true
 	b.write(r) // a child's or a merge's says that it has ended
 	if heir != nil {
@@ -630,7 +639,7 @@ func (t *Treasury) bequeath(b *endings, o outgoing.Outcome, had Reservation, flo
 		return nil, nil
 	}
 	heir := b.of[child]
-	had.Amount = in.MaxCost
+	had.Amount, had.Undone = in.MaxCost, len(in.Undone)
 	var err error
 	if float.Reserved, err = float.Reserved.Add(had.Amount); err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package treasury_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -496,4 +497,167 @@ func TestFN08_EarlierTransactionThatLandsAfterADeepReorgIsBookedAlone(t *testing
 			w.released()
 		})
 	}
+}
+
+// TestFN08_PayoutOfAnotherOnesChangeAfterADeepReorg: one payout has spent what another returned, and a deep reorg
+// undoes both. The first is replaced, so that what it had returned never exists: the second takes other coins.
+func TestFN08_PayoutOfAnotherOnesChangeAfterADeepReorg(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "BTC")
+	level := w.chain.FeeLevel()
+	w.pay("BTC", "300")
+	w.hours(12)
+	w.fund("1")
+	var txs []string
+	var ids []string
+	for range 2 {
+		id := w.withdraw("BTC", "100")
+		w.hours(8)
+		w.paidOut(id)
+		v, err := w.app.Withdrawals.Get(t.Context(), w.tenant, id)
+		require.NoError(t, err)
+		txs, ids = append(txs, v.Tx), append(ids, id)
+	}
+	var spends []string
+	for _, row := range w.attempts() {
+		if row.ID == txs[1] {
+			spends = outgoing.Attempts.Value(row).Spends
+		}
+	}
+	require.True(t, slices.ContainsFunc(spends, func(o string) bool { return strings.HasPrefix(o, txs[0]+":") }), "%v", spends)
+	first, err := w.chain.Outcome(txs[0])
+	require.NoError(t, err)
+	_, err = w.chain.Reorg(int(first.Confirmations), txs...)
+	require.NoError(t, err)
+	w.chain.SetFeeLevel(8 * level)
+	w.hours(30)
+	w.mine(80)
+	for _, id := range ids {
+		w.paidOut(id)
+		v, err := w.app.Withdrawals.Get(t.Context(), w.tenant, id)
+		require.NoError(t, err)
+		require.Empty(t, v.Waiting)
+		require.NotContains(t, txs, v.Tx)
+	}
+	require.Equal(t, 2, w.landed(w.chain.Customer("supplier"), "BTC"))
+	w.conserved("BTC")
+	w.released()
+}
+
+// TestFN08_PayoutsOfOneTransactionAfterADeepReorg: what each of them may cost is set aside again, and given back when they have landed.
+func TestFN08_PayoutsOfOneTransactionAfterADeepReorg(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "BTC")
+	w.fund("1")
+	w.pay("BTC", "300")
+	w.hours(12)
+	ids := []string{w.withdraw("BTC", "50"), w.withdraw("BTC", "60"), w.withdraw("BTC", "70")}
+	w.hours(8)
+	v, err := w.app.Withdrawals.Get(t.Context(), w.tenant, ids[0])
+	require.NoError(t, err)
+	landed, err := w.chain.Outcome(v.Tx)
+	require.NoError(t, err)
+	require.Equal(t, 3, w.landed(w.chain.Customer("supplier"), "BTC"))
+	_, err = w.chain.Reorg(int(landed.Confirmations), v.Tx)
+	require.NoError(t, err)
+	w.chain.SetFeeLevel(4 * w.chain.FeeLevel())
+	w.mine(3)
+	bounds := int64(0)
+	for _, id := range ids {
+		r, there := w.reservation(id)
+		require.True(t, there)
+		require.True(t, r.Open, "set aside again")
+		bounds += int64(r.Amount)
+	}
+	require.Equal(t, bounds, int64(w.gas(w.tenant, "BTC").Reserved))
+	w.hours(30)
+	w.mine(80)
+	for _, id := range ids {
+		w.paidOut(id)
+	}
+	require.Equal(t, 3, w.landed(w.chain.Customer("supplier"), "BTC"))
+	w.conserved("BTC")
+	w.released()
+}
+
+// TestFN08_ChildOfAPayoutThatADeepReorgUndid: nodes keep what a payout's transaction was before the reorg, and a child
+// pays for it. What is set aside for the child ends with it.
+func TestFN08_ChildOfAPayoutThatADeepReorgUndid(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "BTC")
+	w.fund("0.01")
+	w.pay("BTC", "300")
+	w.hours(12)
+	id := w.withdraw("BTC", "200")
+	w.hours(8)
+	w.paidOut(id)
+	v, err := w.app.Withdrawals.Get(t.Context(), w.tenant, id)
+	require.NoError(t, err)
+	landed, err := w.chain.Outcome(v.Tx)
+	require.NoError(t, err)
+	w.chain.SetFirstSeen(true)
+	w.chain.SetFeeLevel(8)
+	_, err = w.chain.Reorg(int(landed.Confirmations), v.Tx)
+	require.NoError(t, err)
+	w.mine(2)
+	require.NoError(t, w.chain.Resend(v.Tx))
+	child := outgoing.ID{Kind: outgoing.OrderChild, For: id}.String()
+	for n := 0; len(w.intents(chain.ForCancel)) == 0 || w.intents(chain.ForCancel)[0].State != outgoing.Signed; n++ {
+		require.Less(t, n, 200, "a child")
+		w.wait()
+	}
+	w.parentAlone()
+	left, ok := w.reservation(child)
+	require.True(t, ok && left.Open)
+	for range 30 {
+		w.wait()
+		w.mine(1)
+	}
+	w.paidOut(id)
+	w.conserved("BTC")
+	w.released()
+}
+
+// TestFN08_CoinThatASettledPayoutHasSpentIsGone: it is gone with its block, so that no transaction is built on it. Where it is
+// back, and the payout still settled, it is spent.
+func TestFN08_CoinThatASettledPayoutHasSpentIsGone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "BTC")
+	p := w.pay("BTC", "300")
+	w.hours(12)
+	w.fund("0.001")
+	id := w.withdraw("BTC", "200")
+	w.hours(8)
+	w.paidOut(id)
+	coin := func() outgoing.CoinState {
+		for _, c := range w.coins() {
+			if c.Address == chain.Address(p.Address) {
+				return c.State
+			}
+		}
+		return ""
+	}
+	require.Equal(t, outgoing.CoinSpent, coin())
+	rows, err := w.store.Find(t.Context(), storage.Query{
+		Table: incoming.Sightings.Table, Partition: storage.Network("BTC"), Where: []storage.Cond{{Column: "address", Op: storage.Eq, Value: p.Address}},
+	})
+	require.NoError(t, err)
+	require.Len(t, rows, 1)
+	sighting := incoming.Sightings.Value(rows[0])
+	becomes := func(state incoming.State) {
+		s := sighting
+		s.State, s.Forward = state, incoming.ForwardNone
+		now, err := w.store.Rows(t.Context(), incoming.Sightings.Table, storage.Keys(storage.Network("BTC"), rows[0].ID)...)
+		require.NoError(t, err)
+		require.NoError(t, storage.CommitOne(t.Context(), w.store, storage.Change{
+			ID: "as a fork does: " + string(state), Partition: storage.Network("BTC"), Put: []storage.Row{incoming.Sightings.Row(now[0].ID, now[0].Version, w.clock.Now(), s)},
+		}))
+		sighting = s
+	}
+	becomes(incoming.Gone)
+	require.NoError(t, w.app.Treasury.Lost(t.Context(), sighting))
+	require.Equal(t, outgoing.CoinGone, coin())
+	becomes(incoming.Final)
+	w.mine(2)
+	require.Equal(t, outgoing.CoinSpent, coin())
 }

@@ -180,6 +180,20 @@ var nodeRemovals = []Bug{
 		Package: "chain/outgoing", Test: "TestK05_RefusedAfterALostAnswerIsUsedUp",
 	},
 	{
+		ID: "FT06-refused-after-a-halt-fails", File: "chain/outgoing/send.go",
+		Old:     `		j.v.Reason = ReasonSigner // see aside`,
+		New:     `		j.v.Reason = cmp.Or(j.v.Reason, ReasonSigner)`,
+		What:    "a payout that was halted fails because its signer refuses what it has seen",
+		Package: "chain/outgoing", Test: "TestK05_RefusedAfterAHalt",
+	},
+	{
+		ID: "FT06-earlier-fill-ends-it", File: "chain/outgoing/poll.go",
+		Old:     `j.v.aside() && !reached {`,
+		New:     `j.v.aside() && reached {`,
+		What:    "a payout that starts again fails where the earlier of two transactions gives its nonce back",
+		Package: "chain/outgoing", Test: "TestK05_EarlierOfTwoThatUseItUpLands",
+	},
+	{
 		ID: "FT06-refused-once-is-used-up", File: "chain/outgoing/send.go",
 		Old:     `&& !j.v.Cancelling && j.v.Tries < heldBack:`,
 		New:     `&& !j.v.Cancelling && j.v.Tries < 0:`,
