@@ -208,7 +208,7 @@ func TestFS02_OutputsOfATransactionThatPaysSeveral(t *testing.T) {
 			var leader string
 			require.NoError(t, i.db.Get(&leader, "SELECT carrier FROM cryptopay_rides WHERE id = ?", member))
 			undo := i.rowOf("attempts", i.sent(leader)[0])
-			i.edit("UPDATE cryptopay_attempts SET outputs = replace(outputs, ?, ?) WHERE intent = ?", string(w.Address), "x"+string(w.Address)[1:], leader)
+			i.edit("UPDATE cryptopay_attempts SET outputs = replace(outputs, ?, ?) WHERE intent = ?", w.Address, "x"+w.Address[1:], leader)
 			i.work(60)
 			i.clock.Advance(2 * time.Hour)
 			i.work(10)

@@ -228,7 +228,7 @@ var doorRemovals = []Bug{
 	},
 	{
 		ID: "FN03-coin-of-a-dead-parent", File: "chain/outgoing/cpfp.go",
-		Old:  "	if p.coin.State == CoinUnmined {",
+		Old:  "	if p.coin.State == CoinUnmined || p.dead {",
 		New:  "	if p.coin.State == CoinUnmined && p.landed {",
 		What: "what a dead transaction would have returned is a coin like others", Package: "chain/outgoing", Test: "TestW03_ChildThatIsNotNeeded",
 	},

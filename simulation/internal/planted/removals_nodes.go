@@ -202,9 +202,9 @@ var nodeRemovals = []Bug{
 	},
 	{
 		ID: "FT06-cancelled-starts-again", File: "chain/outgoing/plan.go",
-		Old:     `	return !off, err
+		Old: `	return !off, err
 }`,
-		New:     `	return !off || n != nil, err
+		New: `	return !off || n != nil, err
 }`,
 		What:    "a payout that an operator cancels while its signer refuses it starts again",
 		Package: "chain/outgoing", Test: "TestK05_CancelledWhileTheSignerRefuses",
