@@ -186,8 +186,8 @@ var caseRemovals = []Bug{
 	},
 	{
 		ID: "FQ11-ended-intent-frees-a-coin", File: "chain/outgoing/inputs.go",
-		Old:     "default: // its intent has ended without it\n		c.State = CoinDisputed",
-		New:     "default: // its intent has ended without it\n		c.State = CoinFree",
+		Old:     "if c.State = CoinDisputed; done {",
+		New:     "if c.State = CoinFree; done {",
 		What:    "an output that a signed transaction spends is free",
 		Package: "wallet/treasury", Test: "TestFQ11_CoinOfAnEndedIntentIsDisputed",
 	},
