@@ -312,7 +312,7 @@ func TestFS02_EditedOrderIsNotSigned(t *testing.T) {
 		"address": "UPDATE cryptopay_intents SET to_address = 'THIEF' WHERE purpose = 'withdrawal'",
 		"amount":  "UPDATE cryptopay_intents SET amount = amount + 50000000000 WHERE purpose = 'withdrawal'",
 		"made up": `INSERT INTO cryptopay_intents SELECT part, 'made-up', 1, 'x', due, purpose, tenant, network, currency, from_address, from_key,
-			'THIEF', memo, amount, all_funds, max_cost, confirmations, state, reason, attempts, tx, nonce, plan, filling, reached, reserved, tries, bump_at, created_at, updated_at, lease, claims, mandate, endings
+			'THIEF', memo, amount, all_funds, max_cost, confirmations, state, reason, attempts, tx, nonce, plan, filling, reached, reserved, tries, bump_at, created_at, updated_at, lease, claims, mandate, endings, undone
 			FROM cryptopay_intents WHERE purpose = 'withdrawal'`,
 	} {
 		t.Run(name, func(t *testing.T) {

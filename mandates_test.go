@@ -238,7 +238,7 @@ func TestFS02_EditedApprovalLetsNothingOut(t *testing.T) {
 	t.Parallel()
 	const order = `INSERT INTO cryptopay_intents SELECT part, 'ORDER', 1, 'x', NOW, purpose, tenant, network, currency, from_address, from_key, 'RECIPIENT', memo, AMOUNT, all_funds,
 		max_cost, confirmations, 'queued', '', 0, '', -1, plan, filling, 0, 0, 0, 0, created_at, updated_at, 0, 0,
-		(SELECT mandate FROM cryptopay_withdrawals WHERE id = 'ORDER'), 'null' FROM cryptopay_intents WHERE purpose = 'withdrawal'`
+		(SELECT mandate FROM cryptopay_withdrawals WHERE id = 'ORDER'), 'null', 'null' FROM cryptopay_intents WHERE purpose = 'withdrawal'`
 	for name, edits := range map[string][]string{
 		"an unknown review":        {"review = 'x', waiting = '', due = NOW"},
 		"review":                   {"review = 'approved', waiting = '', due = NOW"},

@@ -169,7 +169,9 @@ func (n *Sender) closeAttempts(ctx context.Context, j *claimedIntent, atts []*at
 		fate := onRuleOut
 		switch {
 		case a == won:
-			fate, a.v.Cost = onFinal, a.st.Cost
+			if fate = onFinal; a.v.Cost == 0 { // else it is booked: see undoLate
+				a.v.Cost = a.st.Cost
+			}
 			s.ended.Landed, s.ended.Reverted = a.v.Named(a.tx), !a.st.Executed
 		case won == nil, a.st.State == chain.Conflicted && n.final(j, &a.st), overlap(a.v.Spends, won.v.Spends):
 			s.ended.Dead = append(s.ended.Dead, a.v.Named(a.tx))

@@ -69,8 +69,14 @@ func (n *Sender) unbind(ctx context.Context, inputs []string, intent string, s *
 	return nil
 }
 
-// bindAgain reserves the nonces and coins that a settled intent had spent, where no other has them.
-func (n *Sender) bindAgain(ctx context.Context, j *claimedIntent, inputs []string, s *transition) error {
+// bindAgain reserves what the open attempts of an intent spend that had settled, where no other has it.
+func (n *Sender) bindAgain(ctx context.Context, j *claimedIntent, atts []*attempt, s *transition) error {
+	var inputs []string
+	for _, a := range atts {
+		if a.v.State == Open {
+			inputs = append(inputs, a.v.Spends...)
+		}
+	}
 	if n.lapses() || len(inputs) == 0 {
 		return nil
 	}
@@ -269,15 +275,28 @@ func Found(ctx context.Context, store storage.Store, part storage.Partition, row
 	case held.of(c.Intent):
 		c.State = CoinReserved
 	default: // its intent has ended without it, or has spent it and is in a block again, too
-		done, err := settled(ctx, store, part, c.Intent)
+		spent, err := spentBy(ctx, store, part, c.Intent, c.outpoint)
 		if err != nil {
 			return storage.Row{}, storage.Guard{}, err
 		}
-		if c.State = CoinDisputed; done {
+		if c.State = CoinDisputed; spent {
 			c.State = CoinSpent
 		}
 	}
 	return c.row(), held.guard(), nil
+}
+
+// spentBy reports whether a transaction of a settled intent that has landed spends a coin.
+func spentBy(ctx context.Context, store storage.Store, part storage.Partition, intent, coin string) (bool, error) {
+	done, err := settled(ctx, store, part, intent)
+	if err != nil || !done {
+		return false, err
+	}
+	rows, err := store.Find(ctx, storage.Query{Table: Attempts.Table, Partition: part, Limit: 1000, Where: []storage.Cond{{Column: "intent", Op: storage.Eq, Value: intent}}})
+	return slices.ContainsFunc(rows, func(r storage.Row) bool {
+		a := Attempts.Value(r)
+		return a.State == AttemptFinal && slices.Contains(a.Spends, coin)
+	}), err
 }
 
 // settled reports whether an intent is settled.

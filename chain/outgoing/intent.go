@@ -84,7 +84,7 @@ type Outcome struct {
 	// was there less the fee).
 	Amount ledger.Amount `db:"amount"`
 	// Cost is what the network took for the landed tx, in units of its gas
-	// currency, known and never changed from Settled on, and for a Failed intent
+	// currency, known from Settled on and changed only by a deep reorg (Undone), and for a Failed intent
 	// whose revert or cancel landed. CostTx is the tx that took it.
 	Cost   ledger.Amount `db:"cost"`
 	CostTx string        `db:"cost_tx"`
@@ -92,8 +92,8 @@ type Outcome struct {
 	// Batch is the same for all intents that Tx pays: the id of the one that leads
 	// the others. "" where Tx pays this one alone.
 	Batch string `db:"batch"`
-	// Undone are the landings that forks took away after they were told as Settled, the oldest
-	// first. What each cost was booked, and was not taken by the network.
+	// Undone are landings that forks took away after they were told as Settled, or put into another block in which they
+	// cost another sum, the oldest first. What each cost is to be taken back.
 	Undone []Landing `db:"undone,json"`
 }
 

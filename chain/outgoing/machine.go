@@ -40,6 +40,7 @@ const (
 	onEndChild   trigger = "end-child"  // its parent needs it no more
 	onRecheck    trigger = "recheck"    // a deep fork may have taken it
 	onReopen     trigger = "reopen"     // a deep fork has taken it
+	onUndo       trigger = "undo"       // every process knows by now what to do about its cost
 	onBatch      trigger = "carried"    // the leader of its batch has moved
 )
 
@@ -103,8 +104,9 @@ var machine = fsm.Machine[State, trigger]{
 		{From: sent, Trigger: onDie, To: Waiting, When: "it was set aside, or a transaction that is none of its own may have paid it"},
 		{From: alive, Trigger: onEndChild, To: Failed, When: "nothing of it can land"},
 		{From: alive, Trigger: onEndChild, To: Cancelled, When: "its parent has landed without it"},
-		{From: []State{Final}, Trigger: onRecheck},
-		{From: []State{Final}, Trigger: onReopen, To: Signed, Does: "the attempt that had landed may land again, and those that it had ruled out"},
+		{From: []State{Final}, Trigger: onRecheck, Does: "books its cost anew, where that is another in the new block"},
+		{From: []State{Final}, Trigger: onReopen, To: Signed, Does: "the attempt that had landed may land again, and those that it had ruled out; its cost is taken back"},
+		{From: sent, Trigger: onUndo, When: "it was reopened by an earlier version", Does: "its cost is taken back"},
 		{From: alive, Trigger: onBatch, To: Queued, When: "that one pays it no more", Does: "it starts again alone"},
 		{From: alive, Trigger: onBatch, To: Waiting, When: "that one waits"},
 		{From: []State{Queued, Waiting, Signed, Executed, Final}, Trigger: onBatch, To: Signed, When: "that one is signed, or was taken out of its block"},

@@ -268,8 +268,11 @@ func (n *Sender) advance(ctx context.Context, j *claimedIntent, atts []*attempt)
 			return err
 		}
 	}
+	if done, err := n.undoLate(ctx, j, atts); done || err != nil {
+		return err
+	}
 	p := n.summarize(j, atts)
-	if p.mined == nil && p.blocked {
+	if p.mined == nil && (p.blocked || len(j.v.Undone) > 0 && shaken(atts)) {
 		if paid, err := n.paidBefore(ctx, j, atts); paid || err != nil {
 			return err
 		}

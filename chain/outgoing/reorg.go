@@ -118,6 +118,12 @@ func (n *Sender) recheck(ctx context.Context, j *claimedIntent, atts []*attempt)
 		}
 		return n.stays(ctx, j, a)
 	}
+	before := slices.DeleteFunc(slices.Clone(atts), func(o *attempt) bool { return overlap(o.v.Spends, a.v.Spends) })
+	if shaken(before) {
+		if paid, err := n.paidBefore(ctx, j, before); paid || err != nil {
+			return err
+		}
+	}
 	if err := n.resendLanded(ctx, j, atts, a); err != nil {
 		return err
 	}
@@ -128,19 +134,28 @@ func (n *Sender) recheck(ctx context.Context, j *claimedIntent, atts []*attempt)
 }
 
 // stays notes that an intent is settled still. In the block of the other branch its transaction may have cost
-// more, or less.
+// more or less, and brought more or less.
 func (n *Sender) stays(ctx context.Context, j *claimedIntent, a *attempt) error {
 	s := transition{op: onRecheck}
+	knows, err := n.takesBack(ctx)
+	if err != nil {
+		return err
+	}
 	cost, err := n.tookBefore(ctx, j, a)
 	if err != nil {
 		return err
 	}
-	if cost != a.st.Cost && a.st.Cost > 0 && n.able(ctx, AbilityUndone) {
+	less := n.less(j, a)
+	rebooked := knows && cost != a.st.Cost && (a.st.Cost > 0 || n.lapses()) // Tron may take nothing
+	if rebooked {
 		j.v.Undone = append(slices.Clone(j.v.Undone), Landing{Tx: j.v.Tx, Cost: cost})
-		j.v.Tx, a.v.Cost = a.mined(), a.st.Cost
+		a.v.Cost = a.st.Cost
 		s.with = []storage.Row{Attempts.Row(a.tx, a.version, time.Time{}, a.v)}
+	}
+	if rebooked || less != j.v.Reason {
+		j.v.Tx, j.v.Reason = a.mined(), less
 		s.outcome = n.outcome(j)
-		s.outcome.Cost, s.outcome.CostTx, s.outcome.Confirmations = a.st.Cost, a.mined(), a.st.Confirmations
+		s.outcome.Cost, s.outcome.CostTx, s.outcome.Confirmations = a.v.Cost, a.mined(), a.st.Confirmations
 		s.outcome.Amount = j.paid(&a.v) - a.st.Shortfall
 	}
 	return n.commit(ctx, j, s)
@@ -161,29 +176,38 @@ func (n *Sender) forgot(ctx context.Context, j *claimedIntent, atts []*attempt, 
 // landing had ruled out, may land.
 func (n *Sender) reopen(ctx context.Context, j *claimedIntent, atts []*attempt, landed *attempt) error {
 	s := transition{op: onReopen, due: n.Now()}
+	undone, err := n.takesBack(ctx)
+	if err != nil {
+		return err
+	}
+	cost, err := n.tookBefore(ctx, j, landed)
+	if err != nil {
+		return err
+	}
 	for _, a := range atts {
 		rival := a.v.State == Dead && !n.lapses() && slices.ContainsFunc(a.v.Spends, func(o string) bool { return slices.Contains(landed.v.Spends, o) })
-		if a == landed || rival {
-			if err := a.becomes(onFork); err != nil {
-				return err
-			}
-			s.with = append(s.with, Attempts.Row(a.tx, a.version, time.Time{}, a.v))
+		if a != landed && !rival {
+			continue
 		}
+		if err := a.becomes(onFork); err != nil {
+			return err
+		}
+		if undone {
+			a.v.Cost = 0
+		}
+		s.with = append(s.with, Attempts.Row(a.tx, a.version, time.Time{}, a.v))
 	}
-	undone := n.able(ctx, AbilityUndone)
 	for _, r := range j.members {
 		if r.v.State == Final && r.v.Tx == j.v.Tx {
 			r.v.State = Signed // it is paid by the same transaction, and written with it
-			if undone {
-				r.v.Undone = append(slices.Clone(r.v.Undone), Landing{Tx: j.v.Tx}) // its cost is the leader's
-			}
 		}
 	}
 	n.Log.Error("settlement_reorged", slog.String("intent", j.id), slog.String("tx", landed.tx))
+	if err := n.bindAgain(ctx, j, atts, &s); err != nil {
+		return err
+	}
 	if undone {
-		if err := n.undo(ctx, j, atts, landed, &s); err != nil {
-			return err
-		}
+		j.undo(cost, atts)
 	}
 	j.v.ExecutedReported = j.v.ExecutedReported || j.v.Purpose == chain.ForWithdrawal // its owner was told that it is settled
 	j.v.State, j.v.Reason, j.v.Tx, j.v.BumpAt = Signed, ReasonReorged, landed.tx, n.Now().Add(n.StuckAfter)
@@ -192,21 +216,50 @@ func (n *Sender) reopen(ctx context.Context, j *claimedIntent, atts []*attempt, 
 	return n.commit(ctx, j, s)
 }
 
-// undo has the owner take back what the landing cost and set aside what the next one may cost. What the
-// open attempts spend is the intent's again.
-func (n *Sender) undo(ctx context.Context, j *claimedIntent, atts []*attempt, landed *attempt, s *transition) error {
-	cost, err := n.tookBefore(ctx, j, landed)
-	if err != nil {
-		return err
-	}
-	j.v.Undone = append(slices.Clone(j.v.Undone), Landing{Tx: j.v.Tx, Cost: cost})
-	var inputs []string
-	for _, a := range atts {
-		if a.v.State == Open {
-			j.v.Reserved, inputs = max(j.v.Reserved, a.v.MaxCost), append(inputs, a.v.Spends...)
+// undo has the owner take back what the landing of Tx cost, and set aside what the next one may cost.
+func (j *claimedIntent) undo(cost ledger.Amount, atts []*attempt) {
+	for _, r := range j.members {
+		if r.v.State == Signed && r.v.Tx == j.v.Tx {
+			r.v.Undone = append(slices.Clone(r.v.Undone), Landing{Tx: j.v.Tx}) // its cost is the leader's
 		}
 	}
-	return n.bindAgain(ctx, j, inputs, s)
+	j.v.Undone = append(slices.Clone(j.v.Undone), Landing{Tx: j.v.Tx, Cost: cost})
+	for _, a := range atts {
+		if a.v.State == Open {
+			j.v.Reserved = max(j.v.Reserved, a.v.MaxCost)
+		}
+	}
+}
+
+// undoLate is undo of an intent that was reopened before every process knew what to do about its cost. done
+// is false where there is nothing to be taken back.
+func (n *Sender) undoLate(ctx context.Context, j *claimedIntent, atts []*attempt) (done bool, err error) {
+	at := slices.IndexFunc(atts, func(a *attempt) bool { return a.v.State == Open && a.v.Cost > 0 })
+	if !j.booked() || at < 0 {
+		return false, nil
+	}
+	if knows, err := n.takesBack(ctx); err != nil || !knows {
+		return false, err
+	}
+	a := atts[at]
+	s := transition{op: onUndo, due: n.Now().Add(n.Poll)}
+	if err := n.bindAgain(ctx, j, atts, &s); err != nil {
+		return false, err
+	}
+	j.undo(a.v.Cost, atts)
+	a.v.Cost = 0
+	s.with = append(s.with, Attempts.Row(a.tx, a.version, time.Time{}, a.v))
+	s.outcome = n.outcome(j)
+	s.outcome.Amount = j.paid(&a.v)
+	return true, n.commit(ctx, j, s)
+}
+
+// takesBack reports whether every process knows what to do about the cost of a landing that is undone.
+func (n *Sender) takesBack(ctx context.Context) (bool, error) {
+	if n.Able == nil {
+		return true, nil
+	}
+	return n.Able(ctx, AbilityUndone)
 }
 
 // resendLanded sends transactions again that gave an order's nonce or coins back before the one that counts,
@@ -223,6 +276,20 @@ func (n *Sender) resendLanded(ctx context.Context, j *claimedIntent, atts []*att
 	return nil
 }
 
+// shaken reports whether transactions of an intent that had landed are not what they were, after a fork that has
+// undone the last of them: one that was reverted may have paid, or one that called it off may have lost.
+func shaken(atts []*attempt) bool {
+	return slices.ContainsFunc(atts, func(a *attempt) bool {
+		if a.v.State != AttemptFinal {
+			return false
+		}
+		if a.v.Purpose == chain.ForCancel {
+			return a.st.State == chain.Conflicted
+		}
+		return a.st.State == chain.Included && a.st.Executed
+	})
+}
+
 // tookBefore is what was told that the attempt cost with which an intent had settled.
 func (n *Sender) tookBefore(ctx context.Context, j *claimedIntent, landed *attempt) (ledger.Amount, error) {
 	if landed.v.Cost != 0 {
@@ -235,8 +302,8 @@ func (n *Sender) tookBefore(ctx context.Context, j *claimedIntent, landed *attem
 	return o.Cost, nil
 }
 
-// booked reports whether what the transaction of a reorged intent costs is booked: an earlier version
-// took nothing back. The same bytes are sent again, and nothing dearer in their place.
+// booked reports whether what the transaction of a reorged intent costs is booked still: it was reopened
+// before every process knew how to take that back. The same bytes are sent again, and nothing dearer in their place.
 func (j *claimedIntent) booked() bool { return j.v.Reason == ReasonReorged && j.v.Reserved == 0 }
 
 // worth returns an error if a transaction that moves all of an address costs too much of what it moves.

@@ -1,6 +1,7 @@
 package outgoing_test
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
+	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
 // TestFN08_SettledPaymentThatAReorgUndoesIsSentAgain: on both families the owner is told, and
@@ -190,4 +192,63 @@ func TestFN08_CostInTheOtherBranch(t *testing.T) {
 	require.Equal(t, []any{outgoing.Final, st.Cost, before.Tx, []outgoing.Landing{{Tx: before.Tx, Cost: before.Cost}}}, []any{now.State, now.Cost, now.CostTx, now.Undone})
 	w.paid(in)
 	w.sound()
+}
+
+// TestFN08_ReopenedBeforeEveryProcessKnewHow: an older process does not know how to take back what a landing cost. Until
+// every one does, the same bytes are sent again, and what they cost stays booked. From then on it is as if it had been reopened so.
+func TestFN08_ReopenedBeforeEveryProcessKnewHow(t *testing.T) {
+	t.Parallel()
+	for _, family := range []chain.Family{chain.AccountFamily, chain.UTXOFamily} {
+		for _, landsBefore := range []bool{false, true} {
+			knows := false
+			w := funded(t, setup{family: family, noFinality: true, change: func(c *outgoing.Config) {
+				c.Able = func(_ context.Context, a outgoing.Ability) (bool, error) {
+					return knows || a != outgoing.AbilityUndone, nil
+				}
+			}})
+			in := w.submit(w.intent("a", coin))
+			start := w.clock()
+			w.run(12)
+			first := w.last("a")
+			w.evict(first.Tx)
+			if !landsBefore {
+				w.chain.SetFeeLevel(3 * w.chain.FeeLevel())
+			}
+			require.NoError(t, w.Net.Recheck(w.ctx, start))
+			w.run(30)
+			require.Empty(t, w.last("a").Undone)
+			require.Len(t, w.attempts("a"), 1, "nothing dearer is signed")
+			require.Equal(t, landsBefore, w.state("a") == outgoing.Final)
+			knows = true
+			if landsBefore {
+				w.evict(first.Tx)
+				require.NoError(t, w.Net.Recheck(w.ctx, start))
+			}
+			w.run(40)
+			w.paid(in)
+			require.Equal(t, outgoing.Final, w.state("a"))
+			require.Equal(t, []outgoing.Landing{{Tx: first.Tx, Cost: first.Cost}}, w.last("a").Undone)
+			w.sound()
+		}
+	}
+}
+
+// TestFN08_LessInTheOtherBranch: a settled transaction is mined again by itself, and brings less there. Its owner hears of it.
+func TestFN08_LessInTheOtherBranch(t *testing.T) {
+	t.Parallel()
+	w := funded(t, setup{noFinality: true})
+	in := w.intent("a", 2_000_000)
+	in.Currency = "USDT"
+	w.submit(in)
+	start := w.clock()
+	w.run(12)
+	require.Equal(t, outgoing.Final, w.state("a"))
+	w.client.short = 500_000
+	require.NoError(t, w.Net.Recheck(w.ctx, start))
+	w.run(3)
+	require.Equal(t, []any{outgoing.Final, outgoing.ReasonDeliveredLess, ledger.Amount(1_500_000)}, []any{w.last("a").State, w.last("a").Reason, w.last("a").Amount})
+	w.client.short = 0
+	require.NoError(t, w.Net.Recheck(w.ctx, start))
+	w.run(3)
+	require.Equal(t, []any{outgoing.Final, outgoing.Reason(""), ledger.Amount(2_000_000)}, []any{w.last("a").State, w.last("a").Reason, w.last("a").Amount})
 }

@@ -189,7 +189,12 @@ func (n *Sender) cancelPlan(ctx context.Context, j *claimedIntent, p *plan, caus
 		err = n.build(ctx, &d)
 	}
 	if err == nil {
-		err = n.bindInputs(ctx, j, &d, transition{op: onUseUp, due: n.Now().Add(n.Lease), need: j.guards})
+		s := transition{op: onUseUp, due: n.Now().Add(n.Lease), need: j.guards}
+		if j.v.aside() && j.waited != j.v.Reason {
+			s.outcome = n.outcome(j)
+			s.outcome.State = Waiting
+		}
+		err = n.bindInputs(ctx, j, &d, s)
 	}
 	if err == nil {
 		return n.sign(ctx, j, false)

@@ -50,8 +50,7 @@ type IntentRow struct {
 	Tries            int           `db:"tries"`    // failures in a row, for the backoff
 	// Endings are those of Config.Ending, of each time that it started again.
 	Endings []string `db:"endings,json"`
-	// Undone are the landings of its transactions that forks took away after it had settled, the
-	// oldest first.
+	// Undone are those of Outcome.Undone.
 	Undone  []Landing `db:"undone,json"`
 	BumpAt  time.Time `db:"bump_at"` // when a dearer replacement is thought about
 	Created time.Time `db:"created_at"`

@@ -408,12 +408,16 @@ func (t *Treasury) setAsideAgain(ctx context.Context, o outgoing.Outcome) error 
 		if err != nil || !found || len(o.Undone) <= r.Undone {
 			return storage.Change{}, err
 		}
-		if r.Asset == "" { // of a child that had ended before its payout
+		if r.Amount == 0 { // of a child that had ended before its payout
 			gas, err := t.cfg.Registry.Gas(chain.Network(o.Network))
 			if err != nil {
 				return storage.Change{}, err
 			}
-			r.Asset = gas.Code
+			order, _, _, err := outgoing.Intents.One(ctx, t.cfg.Store, storage.Network(o.Network), o.Intent)
+			if err != nil {
+				return storage.Change{}, err
+			}
+			r.Asset, r.Amount = gas.Code, order.MaxCost
 		}
 		c := storage.Change{ID: fmt.Sprintf("reserve-again/%s/%d", o.Intent, row.Version), Partition: p}
 		if !r.Open {

@@ -650,7 +650,7 @@ func TestFN08_CoinThatASettledPayoutHasSpentIsGone(t *testing.T) {
 		now, err := w.store.Rows(t.Context(), incoming.Sightings.Table, storage.Keys(storage.Network("BTC"), rows[0].ID)...)
 		require.NoError(t, err)
 		require.NoError(t, storage.CommitOne(t.Context(), w.store, storage.Change{
-			ID: "as a fork does: " + string(state), Partition: storage.Network("BTC"), Put: []storage.Row{incoming.Sightings.Row(now[0].ID, now[0].Version, w.clock.Now(), s)},
+			ID: fmt.Sprint("as a fork does: ", state, now[0].Version), Partition: storage.Network("BTC"), Put: []storage.Row{incoming.Sightings.Row(now[0].ID, now[0].Version, w.clock.Now(), s)},
 		}))
 		sighting = s
 	}
@@ -660,4 +660,18 @@ func TestFN08_CoinThatASettledPayoutHasSpentIsGone(t *testing.T) {
 	becomes(incoming.Final)
 	w.mine(2)
 	require.Equal(t, outgoing.CoinSpent, coin())
+
+	// A payout that was built without it in the end has not spent it.
+	becomes(incoming.Gone)
+	require.NoError(t, w.app.Treasury.Lost(t.Context(), sighting))
+	for _, row := range w.attempts() {
+		a := outgoing.Attempts.Value(row)
+		a.Spends = []string{"another:0"}
+		require.NoError(t, storage.CommitOne(t.Context(), w.store, storage.Change{
+			ID: "without it", Partition: storage.Network("BTC"), Put: []storage.Row{outgoing.Attempts.Row(row.ID, row.Version, time.Time{}, a)},
+		}))
+	}
+	becomes(incoming.Final)
+	w.mine(2)
+	require.Equal(t, outgoing.CoinDisputed, coin())
 }
