@@ -207,8 +207,8 @@ var caseRemovals = []Bug{
 	},
 	{
 		ID: "FQ11-ended-intent-frees-a-coin", File: "chain/outgoing/inputs.go",
-		Old:     "if c.State = CoinDisputed; done {",
-		New:     "if c.State = CoinFree; done {",
+		Old:     "if c.State = CoinDisputed; spent {",
+		New:     "if c.State = CoinFree; spent {",
 		What:    "an output that a signed transaction spends is free",
 		Package: "wallet/treasury", Test: "TestFQ11_CoinOfAnEndedIntentIsDisputed",
 	},
