@@ -146,7 +146,9 @@ func TestFN08_SettledPaymentIsNeverTakenBack(t *testing.T) {
 	t.Parallel()
 	for _, family := range []chain.Family{chain.AccountFamily, chain.UTXOFamily} {
 		w := funded(t, setup{family: family, noFinality: true})
-		in := w.submit(w.intent("a", coin))
+		in := w.intent("a", coin)
+		in.MaxCost = 10_000
+		w.submit(in)
 		start := w.clock()
 		require.NoError(t, w.step())
 		w.chain.Mine(12) // nobody looks meanwhile
@@ -158,6 +160,7 @@ func TestFN08_SettledPaymentIsNeverTakenBack(t *testing.T) {
 		require.NoError(t, w.Net.Recheck(w.ctx, start))
 		behind := w.submit(w.intent("b", coin))
 		w.run(20)
+		require.False(t, w.get("a").Cancelling)
 		_, _, err := w.Net.CancelTransaction(w.ctx, "a", w.word("a"))
 		require.ErrorIs(t, err, outgoing.ErrHelp)
 		w.run(20)
@@ -183,6 +186,7 @@ func TestFN08_CostInTheOtherBranch(t *testing.T) {
 	w.chain.SetFeeLevel(w.chain.FeeLevel() * 3 / 2)
 	_, err := w.chain.Reorg(int(w.chain.Height()-w.chain.Transfers(in.To)[0].Block.Height) + 1)
 	require.NoError(t, err)
+	w.chain.Mine(1) // before anybody looks
 	require.NoError(t, w.Net.Recheck(w.ctx, start))
 	w.run(20)
 	now := w.last("a")
@@ -190,6 +194,7 @@ func TestFN08_CostInTheOtherBranch(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEqual(t, before.Cost, st.Cost)
 	require.Equal(t, []any{outgoing.Final, st.Cost, before.Tx, []outgoing.Landing{{Tx: before.Tx, Cost: before.Cost}}}, []any{now.State, now.Cost, now.CostTx, now.Undone})
+	require.NotContains(t, w.states("a")[2:], outgoing.Signed, "it was settled all the time")
 	w.paid(in)
 	w.sound()
 }
