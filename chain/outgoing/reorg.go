@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
-	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -216,52 +215,6 @@ func (n *Sender) reopen(ctx context.Context, j *claimedIntent, atts []*attempt, 
 	return n.commit(ctx, j, s)
 }
 
-// undo has the owner take back what the landing of Tx cost, and set aside what the next one may cost.
-func (j *claimedIntent) undo(cost ledger.Amount, atts []*attempt) {
-	for _, r := range j.members {
-		if r.v.State == Signed && r.v.Tx == j.v.Tx {
-			r.v.Undone = append(slices.Clone(r.v.Undone), Landing{Tx: j.v.Tx}) // its cost is the leader's
-		}
-	}
-	j.v.Undone = append(slices.Clone(j.v.Undone), Landing{Tx: j.v.Tx, Cost: cost})
-	for _, a := range atts {
-		if a.v.State == Open {
-			j.v.Reserved = max(j.v.Reserved, a.v.MaxCost)
-		}
-	}
-}
-
-// undoLate is undo of an intent that was reopened before every process knew what to do about its cost. done
-// is false where there is nothing to be taken back.
-func (n *Sender) undoLate(ctx context.Context, j *claimedIntent, atts []*attempt) (done bool, err error) {
-	at := slices.IndexFunc(atts, func(a *attempt) bool { return a.v.State == Open && a.v.Cost > 0 })
-	if !j.booked() || at < 0 {
-		return false, nil
-	}
-	if knows, err := n.takesBack(ctx); err != nil || !knows {
-		return false, err
-	}
-	a := atts[at]
-	s := transition{op: onUndo, due: n.Now().Add(n.Poll)}
-	if err := n.bindAgain(ctx, j, atts, &s); err != nil {
-		return false, err
-	}
-	j.undo(a.v.Cost, atts)
-	a.v.Cost = 0
-	s.with = append(s.with, Attempts.Row(a.tx, a.version, time.Time{}, a.v))
-	s.outcome = n.outcome(j)
-	s.outcome.Amount = j.paid(&a.v)
-	return true, n.commit(ctx, j, s)
-}
-
-// takesBack reports whether every process knows what to do about the cost of a landing that is undone.
-func (n *Sender) takesBack(ctx context.Context) (bool, error) {
-	if n.Able == nil {
-		return true, nil
-	}
-	return n.Able(ctx, AbilityUndone)
-}
-
 // resendLanded sends transactions again that gave an order's nonce or coins back before the one that counts,
 // and that no node has any more: that one may spend what they return. Those that were reverted are not sent again.
 func (n *Sender) resendLanded(ctx context.Context, j *claimedIntent, atts []*attempt, counts *attempt) error {
@@ -288,49 +241,4 @@ func shaken(atts []*attempt) bool {
 		}
 		return a.st.State == chain.Included && a.st.Executed
 	})
-}
-
-// tookBefore is what was told that the attempt cost with which an intent had settled.
-func (n *Sender) tookBefore(ctx context.Context, j *claimedIntent, landed *attempt) (ledger.Amount, error) {
-	if landed.v.Cost != 0 {
-		return landed.v.Cost, nil
-	}
-	o, _, _, err := Outcomes.One(ctx, n.Store, n.part, j.id) // an earlier version stored it here alone
-	if err != nil || o.CostTx != j.v.Tx {
-		return 0, err
-	}
-	return o.Cost, nil
-}
-
-// booked reports whether what the transaction of a reorged intent costs is booked still: it was reopened
-// before every process knew how to take that back. The same bytes are sent again, and nothing dearer in their place.
-func (j *claimedIntent) booked() bool { return j.v.Reason == ReasonReorged && j.v.Reserved == 0 }
-
-// worth returns an error if a transaction that moves all of an address costs too much of what it moves.
-// A fork that has undone the first one may have taken a part of that.
-func (n *Sender) worth(ctx context.Context, j *claimedIntent, d *candidate) error {
-	if len(j.v.Undone) == 0 || !d.intent.All || d.intent.Purpose != chain.ForSweep || n.MayCost == nil {
-		return nil
-	}
-	moves := d.intent
-	for _, o := range d.built.Outputs {
-		if !o.Change {
-			moves.Amount = o.Amount
-		}
-	}
-	most, err := n.mayCost(ctx, moves)
-	if err == nil && d.built.MaxCost > most {
-		err = fmt.Errorf("%w: it costs up to %d to move what a fork has left there, and %d are allowed", chain.ErrTooDear, d.built.MaxCost, most)
-	}
-	return err
-}
-
-// unbooked reports whether the owner of a reorged intent has not taken back yet what it cost: until
-// then nothing is set aside for a dearer transaction.
-func (n *Sender) unbooked(ctx context.Context, j *claimedIntent) (bool, error) {
-	if len(j.v.Undone) == 0 {
-		return false, nil
-	}
-	_, row, _, err := Outcomes.One(ctx, n.Store, n.part, j.id)
-	return err == nil && !row.Due.IsZero(), err
 }

@@ -80,14 +80,14 @@ var caseRemovals = []Bug{
 		Package: "chain/outgoing", Test: "TestFN08_CostInTheOtherBranch",
 	},
 	{
-		ID: "FN08-members-set-nothing-aside", File: "chain/outgoing/reorg.go",
+		ID: "FN08-members-set-nothing-aside", File: "chain/outgoing/undone.go",
 		Old:     `		if r.v.State == Signed && r.v.Tx == j.v.Tx {`,
 		New:     `		if r.v.State == Failed && r.v.Tx == j.v.Tx {`,
 		What:    "for payouts of one transaction that a deep reorg has undone the share of the first alone is set aside",
 		Package: "wallet/treasury", Test: "TestFN08_PayoutsOfOneTransactionAfterADeepReorg",
 	},
 	{
-		ID: "FN08-reopened-before-stays-so", File: "chain/outgoing/reorg.go",
+		ID: "FN08-reopened-before-stays-so", File: "chain/outgoing/undone.go",
 		Old:     `	if !j.booked() || at < 0 {`,
 		New:     `	if !j.booked() || at < 0 || n != nil {`,
 		What:    "what was reopened before every process knew how is never replaced",
@@ -129,7 +129,7 @@ var caseRemovals = []Bug{
 		Package: ".", Test: "TestFN07_EditedDeliveryIsNotPaidAgain",
 	},
 	{
-		ID: "FN08-worth-what-it-was", File: "chain/outgoing/reorg.go",
+		ID: "FN08-worth-what-it-was", File: "chain/outgoing/undone.go",
 		Old:     `	if err == nil && d.built.MaxCost > most {`,
 		New:     `	if err == nil && d.built.MaxCost > most && n == nil {`,
 		What:    "what a deep reorg has left of a sweep is moved at a cost above what it is worth",
