@@ -11,6 +11,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
@@ -244,4 +245,45 @@ func TestFN07_EditedDeliveryIsNotPaidAgain(t *testing.T) {
 	usdt, err := chain.MainnetRegistry().Currency("USDTERC20")
 	require.NoError(t, err)
 	require.Equal(t, usdt.Decimal(w.Amount).String(), i.chains["ETH"].Balance(chain.Address(w.Address), "USDTERC20").String(), "once")
+}
+
+// TestFS02_EditedCostIsNotBooked: what a payout has cost is edited where its owner is to hear it, once more: another sum, or
+// one that is to be taken back. The house's funds stay what they are, as gas is paid out of them.
+func TestFS02_EditedCostIsNotBooked(t *testing.T) {
+	t.Parallel()
+	i := newInsider(t, "USDTERC20")
+	w, _ := i.onItsWay(outgoing.Attempts.Table, "supplier", "USDTERC20", "10")
+	for n := 0; ; n++ {
+		require.Less(t, n, 20)
+		v, err := i.app.Operate.Transactions(t.Context(), "ETH", w.ID)
+		require.NoError(t, err)
+		if v.State == outgoing.Final {
+			break
+		}
+		i.work(10)
+	}
+	i.work(10)
+	house := func() []ledger.Balance {
+		b, err := i.store.Balances(t.Context(), storage.Tenant(i.tenant), ledger.FeesNetwork, ledger.Float)
+		require.NoError(t, err)
+		return b
+	}
+	before, tx := house(), i.sent(w.ID)[0]
+	for _, set := range []string{
+		"cost = -900000000, cost_tx = 'another'",
+		"cost = cost + 1",
+		`undone = '[{"tx":"` + tx + `","cost":900000000}]'`,
+		`state = 'signed', reason = 'reorged', cost_tx = '', undone = '[{"tx":"` + tx + `","cost":900000000}]'`,
+	} {
+		undo := i.rowOf("outcomes", w.ID)
+		logged := len(i.log.heard())
+		i.edit("UPDATE cryptopay_outcomes SET due = 1, "+set+" WHERE id = ?", w.ID)
+		i.work(5)
+		require.Equal(t, before, house(), set)
+		require.Contains(t, i.log.heard()[logged:], "order_altered", set)
+		require.True(t, i.finds(w.ID), set)
+		undo()
+	}
+	i.work(5)
+	require.Equal(t, before, house())
 }

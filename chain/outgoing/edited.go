@@ -248,20 +248,29 @@ const unproven = "unproven"
 // node contradicts it.
 func (n *Sender) untrue(ctx context.Context, rows []storage.Row) (map[string]string, error) {
 	why := map[string]string{}
-	var ids []string
+	var ids, costs, all []string
 	for _, r := range rows {
 		o := Outcomes.Value(r)
-		switch {
-		case o.Intent != r.ID:
+		ends := o.State != Queued && o.State != Waiting && o.State != Signed
+		costly := o.CostTx != "" || len(o.Undone) > 0
+		if o.Intent != r.ID {
 			why[r.ID] = "its outcome names another order"
-		case o.State != Queued && o.State != Waiting && o.State != Signed:
+			continue
+		}
+		if ends {
 			ids = append(ids, r.ID)
 		}
+		if costly {
+			costs = append(costs, r.ID)
+		}
+		if ends || costly {
+			all = append(all, r.ID)
+		}
 	}
-	if len(ids) == 0 {
+	if len(all) == 0 {
 		return why, nil
 	}
-	orders, err := n.Store.Rows(ctx, Intents.Table, storage.Keys(n.part, ids...)...)
+	orders, err := n.Store.Rows(ctx, Intents.Table, storage.Keys(n.part, all...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -289,10 +298,40 @@ func (n *Sender) untrue(ctx context.Context, rows []storage.Row) (map[string]str
 		}
 		delete(said, r.ID)
 	}
-	if len(said) == 0 {
-		return why, nil
+	maps.DeleteFunc(said, func(id string, _ *claimedIntent) bool { return !slices.Contains(ids, id) })
+	if err := n.miscosted(ctx, rows, costs, orders, why); err != nil || len(said) == 0 {
+		return why, err
 	}
 	return why, n.refuted(ctx, slices.Sorted(maps.Keys(said)), said, why)
+}
+
+// miscosted adds to why each outcome that does not say what its order and its transactions say it has cost:
+// the house would book what no network took, or take back what it did.
+func (n *Sender) miscosted(ctx context.Context, rows []storage.Row, costs []string, orders []storage.Row, why map[string]string) error {
+	if len(costs) == 0 {
+		return nil
+	}
+	byIntent, err := n.attempts(ctx, costs...)
+	if err != nil {
+		return err
+	}
+	undone := make(map[string][]Landing, len(orders))
+	for _, r := range orders {
+		undone[r.ID] = Intents.Value(r).Undone
+	}
+	for _, r := range rows {
+		o := Outcomes.Value(r)
+		if why[r.ID] != "" || !slices.Contains(costs, r.ID) {
+			continue
+		}
+		took := o.CostTx == "" || slices.ContainsFunc(byIntent[r.ID], func(a *attempt) bool {
+			return a.v.State == AttemptFinal && (a.v.Cost == o.Cost || a.v.Cost == 0) // 0: an earlier version did not store it
+		})
+		if !took || !slices.Equal(o.Undone, undone[r.ID]) {
+			why[r.ID] = "its outcome has another cost than its transactions"
+		}
+	}
+	return nil
 }
 
 // landed reports whether this state tells the owner of an order that it is paid.

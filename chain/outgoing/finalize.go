@@ -58,7 +58,7 @@ func (n *Sender) finalize(ctx context.Context, j *claimedIntent, atts []*attempt
 	}
 	s.levels = j.cost(won.st.Cost)
 	s.outcome = n.outcome(j)
-	s.outcome.Cost, s.outcome.CostTx, s.outcome.Confirmations = won.st.Cost, won.mined(), won.st.Confirmations
+	s.outcome.Cost, s.outcome.CostTx, s.outcome.Confirmations = won.v.Cost, won.mined(), won.st.Confirmations
 	if j.v.State == Final {
 		s.outcome.Amount = j.paid(&won.v) - won.st.Shortfall
 	}
@@ -245,7 +245,7 @@ func (n *Sender) replace(ctx context.Context, j *claimedIntent, p *attemptSummar
 		return false, err
 	}
 	last := p.open[len(p.open)-1]
-	if len(last.v.Spends) == 0 || n.lapses() || len(p.open) >= n.MaxAttempts && !j.v.Cancelling {
+	if len(last.v.Spends) == 0 || n.lapses() || len(p.open) >= n.MaxAttempts && !j.v.Cancelling && !j.v.ExecutedReported {
 		return false, nil // it would not conflict, and both could land
 	}
 	// What is called off is replaced once although it is behind others, as it may land with them.

@@ -71,7 +71,7 @@ func (n *Sender) SpeedUp(ctx context.Context, id string, maxCost ledger.Amount, 
 		if err != nil {
 			return err
 		}
-		if open := slices.DeleteFunc(byIntent[id], func(a *attempt) bool { return a.v.State != Open }); len(open) >= n.MaxAttempts {
+		if open := slices.DeleteFunc(byIntent[id], func(a *attempt) bool { return a.v.State != Open }); len(open) >= n.MaxAttempts && !j.v.ExecutedReported {
 			return noHelp(id, fmt.Sprintf("it has %d transactions, and Config.MaxAttempts allows no more: it can be cancelled", len(open)))
 		}
 		first, err := n.first(ctx, j)

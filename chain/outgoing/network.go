@@ -134,7 +134,8 @@ type Config struct {
 	// Backoff is the first pause of a waiting intent; it doubles up to 64 times
 	// itself. Defaults to 5 s.
 	Backoff time.Duration
-	// MaxAttempts bounds the signed transactions of one intent. Defaults to 20.
+	// MaxAttempts bounds the signed transactions of one intent. Defaults to 20. One whose owner was told that it is
+	// executed can not be cancelled, and is replaced beyond that, within its bound.
 	MaxAttempts int
 	// MaxInputs bounds the coins of one transaction. Where a withdrawal needs more, coins of
 	// its tenant are merged first. Never more are spent than nodes relay,

@@ -2,7 +2,9 @@ package outgoing_test
 
 import (
 	"context"
+	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -256,4 +258,43 @@ func TestFN08_LessInTheOtherBranch(t *testing.T) {
 	require.NoError(t, w.Net.Recheck(w.ctx, start))
 	w.run(3)
 	require.Equal(t, []any{outgoing.Final, outgoing.Reason(""), ledger.Amount(2_000_000)}, []any{w.last("a").State, w.last("a").Reason, w.last("a").Amount})
+}
+
+// TestFN08_CancelledPaymentStaysCancelled: an operator has cancelled a payment, and its owner has the amount back. A
+// fork takes the transaction out that took its nonce or coins back: that one is sent again, and the payment does not land.
+func TestFN08_CancelledPaymentStaysCancelled(t *testing.T) {
+	t.Parallel()
+	for _, family := range []chain.Family{chain.AccountFamily, chain.UTXOFamily} {
+		for _, paid := range []bool{false, true} {
+			var log strings.Builder
+			w := funded(t, setup{family: family, noFinality: true, change: func(c *outgoing.Config) { c.Log = slog.New(slog.NewTextHandler(&log, nil)) }})
+			in := w.submit(w.intent("a", coin))
+			start := w.clock()
+			require.NoError(t, w.step())
+			first := w.last("a").Tx
+			w.stick()
+			_, _, err := w.Net.CancelTransaction(w.ctx, "a", w.word("a"))
+			require.NoError(t, err)
+			w.run(3)
+			w.chain.SetFeeLevel(1)
+			w.run(20)
+			require.Equal(t, outgoing.Failed, w.state("a"))
+			back := w.last("a").CostTx
+			w.evict(back)
+			if paid {
+				require.NoError(t, w.chain.Resend(first))
+				w.chain.Mine(1)
+			}
+			require.NoError(t, w.Net.Recheck(w.ctx, start))
+			w.run(20)
+			if paid {
+				require.Contains(t, log.String(), "failed_order_paid")
+				continue
+			}
+			w.unpaid(in)
+			st, err := w.chain.Outcome(back)
+			require.NoError(t, err)
+			require.True(t, st.Final || st.Confirmations > 10, "it has landed again")
+		}
+	}
 }

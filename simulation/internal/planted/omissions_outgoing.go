@@ -11,7 +11,7 @@ var outgoingOmissions = []Bug{
 	},
 	{
 		ID: "omit-outgoing-max-attempts", File: "chain/outgoing/finalize.go",
-		Old:     " || len(p.open) >= n.MaxAttempts && !j.v.Cancelling {",
+		Old:     " || len(p.open) >= n.MaxAttempts && !j.v.Cancelling && !j.v.ExecutedReported {",
 		New:     " {",
 		What:    "a transaction is replaced without end",
 		Package: ".", Test: "TestW03_SoManyAttemptsAndNoMore",

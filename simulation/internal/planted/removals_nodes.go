@@ -194,6 +194,20 @@ var nodeRemovals = []Bug{
 		Package: "chain/outgoing", Test: "TestK05_EarlierOfTwoThatUseItUpLands",
 	},
 	{
+		ID: "FS02-edited-cost", File: "chain/outgoing/edited.go",
+		Old:     `		if !took || !slices.Equal(o.Undone, undone[r.ID]) {`,
+		New:     `		if !took && len(o.Undone) > 0 {`,
+		What:    "a cost that somebody edited is booked",
+		Package: ".", Test: "TestFS02_EditedCostIsNotBooked",
+	},
+	{
+		ID: "FN08-cancelled-may-land", File: "chain/outgoing/reorg.go",
+		Old:     `			return n.recheckFailed(ctx, since)`,
+		New:     `			return nil`,
+		What:    "a payment that an operator has cancelled lands after a deep reorg",
+		Package: "chain/outgoing", Test: "TestFN08_CancelledPaymentStaysCancelled",
+	},
+	{
 		ID: "FT06-refused-once-is-used-up", File: "chain/outgoing/send.go",
 		Old:     `&& !j.v.Cancelling && j.v.Tries < heldBack:`,
 		New:     `&& !j.v.Cancelling && j.v.Tries < 0:`,
