@@ -39,7 +39,7 @@ var nodeRemovals = []Bug{
 	},
 	{
 		ID: "FT06-speed-up-in-vain", File: "chain/outgoing/help.go",
-		Old:  `len(open) >= n.MaxAttempts {`,
+		Old:  `len(open) >= n.MaxAttempts && !j.v.ExecutedReported {`,
 		New:  `len(open) > 10*n.MaxAttempts {`,
 		What: "SpeedUp says that it has helped where no further transaction is signed", Package: "internal/e2e",
 		Test: "TestFT06_AnvilSpeedUpSaysWhenItDoesNothing",
