@@ -64,12 +64,17 @@ const (
 	AbilityUndone   Ability = "undone_landings"      // what a landing cost is taken back where a deep reorg undoes it
 )
 
-// able asks whether every process knows an ability. Without an answer it is off.
-func (n *Sender) able(ctx context.Context, a Ability) bool {
+// knows reports whether every process knows an ability.
+func (n *Sender) knows(ctx context.Context, a Ability) (bool, error) {
 	if n.Able == nil {
-		return true
+		return true, nil
 	}
-	ok, err := n.Able(ctx, a)
+	return n.Able(ctx, a)
+}
+
+// able is knows. Without an answer the ability is off.
+func (n *Sender) able(ctx context.Context, a Ability) bool {
+	ok, err := n.knows(ctx, a)
 	if err != nil {
 		n.Log.Warn("ability_unknown", slog.String("ability", string(a)), slog.Any("error", err))
 	}
@@ -167,7 +172,7 @@ func (n *Sender) updateMembers(ctx context.Context, j *claimedIntent, s *transit
 		v := r.v
 		r.leaves = s.leaves(r)
 		ended := s.ended
-		if ended != nil && slices.Contains(s.unpaid, r) { // its row says so alone: a person looks whether it is true
+		if ended != nil && slices.Contains(s.unpaid, r) { // only the row of the transaction says so: a person has to look
 			ended = &mandate.Ending{By: j.v.Tx}
 		}
 		if r.leaves {

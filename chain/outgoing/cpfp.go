@@ -90,14 +90,14 @@ func (n *Sender) bumpByCPFP(ctx context.Context, j *claimedIntent, p *attemptSum
 		return false, nil
 	}
 	back := newCoin(j.v.Tenant, coin)
-	switch known, err := n.loadCoins(ctx, coin.Outpoint); {
-	case err != nil:
+	known, err := n.loadCoins(ctx, coin.Outpoint)
+	if err != nil {
 		return false, err
-	case len(known) == 0:
-	case known[0].State != CoinGone || known[0].Intent != "":
-		return false, nil // before a fork it was a coin, and another order has it
-	default:
-		back = known[0]
+	}
+	if len(known) > 0 { // it was a coin before a fork
+		if back = known[0]; back.State != CoinGone || back.Intent != "" {
+			return false, nil // another order has it
+		}
 	}
 	n.Log.Warn("child_pays", slog.String("intent", j.id), slog.String("tx", a.tx), slog.String("child", id))
 	s := transition{op: onBeget, due: n.Now().Add(n.Poll), with: []storage.Row{Intents.Row(id, 0, n.Now(), record(in, n.Now()))}}

@@ -248,29 +248,20 @@ const unproven = "unproven"
 // node contradicts it.
 func (n *Sender) untrue(ctx context.Context, rows []storage.Row) (map[string]string, error) {
 	why := map[string]string{}
-	var ids, costs, all []string
+	var ids []string
 	for _, r := range rows {
 		o := Outcomes.Value(r)
-		ends := o.State != Queued && o.State != Waiting && o.State != Signed
-		costly := o.CostTx != "" || len(o.Undone) > 0
-		if o.Intent != r.ID {
+		switch {
+		case o.Intent != r.ID:
 			why[r.ID] = "its outcome names another order"
-			continue
-		}
-		if ends {
+		case o.ends(), o.costs():
 			ids = append(ids, r.ID)
 		}
-		if costly {
-			costs = append(costs, r.ID)
-		}
-		if ends || costly {
-			all = append(all, r.ID)
-		}
 	}
-	if len(all) == 0 {
+	if len(ids) == 0 {
 		return why, nil
 	}
-	orders, err := n.Store.Rows(ctx, Intents.Table, storage.Keys(n.part, all...)...)
+	orders, err := n.Store.Rows(ctx, Intents.Table, storage.Keys(n.part, ids...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -278,9 +269,13 @@ func (n *Sender) untrue(ctx context.Context, rows []storage.Row) (map[string]str
 	for _, r := range orders {
 		said[r.ID] = &claimedIntent{id: r.ID, v: Intents.Value(r)}
 	}
+	if err := n.miscosted(ctx, rows, said, why); err != nil {
+		return nil, err
+	}
 	for _, r := range rows {
 		o, own := Outcomes.Value(r), said[r.ID]
-		if !slices.Contains(ids, r.ID) {
+		if o.Intent != r.ID || !o.ends() {
+			delete(said, r.ID)
 			continue
 		}
 		landed, agree := o.State.landed(), own != nil && own.v.State == o.State
@@ -298,41 +293,48 @@ func (n *Sender) untrue(ctx context.Context, rows []storage.Row) (map[string]str
 		}
 		delete(said, r.ID)
 	}
-	maps.DeleteFunc(said, func(id string, _ *claimedIntent) bool { return !slices.Contains(ids, id) })
-	if err := n.miscosted(ctx, rows, costs, orders, why); err != nil || len(said) == 0 {
-		return why, err
+	if len(said) == 0 {
+		return why, nil
 	}
 	return why, n.refuted(ctx, slices.Sorted(maps.Keys(said)), said, why)
 }
 
-// miscosted adds to why each outcome that does not say what its order and its transactions say it has cost:
-// the house would book what no network took, or take back what it did.
-func (n *Sender) miscosted(ctx context.Context, rows []storage.Row, costs []string, orders []storage.Row, why map[string]string) error {
-	if len(costs) == 0 {
+// miscosted adds to why each outcome whose costs are not those of its order and its transactions: the house
+// would book what no network took, or take back what one did.
+func (n *Sender) miscosted(ctx context.Context, rows []storage.Row, orders map[string]*claimedIntent, why map[string]string) error {
+	var ids []string
+	for _, r := range rows {
+		if o := Outcomes.Value(r); why[r.ID] == "" && o.costs() {
+			ids = append(ids, r.ID)
+		}
+	}
+	if len(ids) == 0 {
 		return nil
 	}
-	byIntent, err := n.attempts(ctx, costs...)
+	byIntent, err := n.attempts(ctx, ids...)
 	if err != nil {
 		return err
 	}
-	undone := make(map[string][]Landing, len(orders))
-	for _, r := range orders {
-		undone[r.ID] = Intents.Value(r).Undone
-	}
 	for _, r := range rows {
-		o := Outcomes.Value(r)
-		if why[r.ID] != "" || !slices.Contains(costs, r.ID) {
+		o, order := Outcomes.Value(r), orders[r.ID]
+		if why[r.ID] != "" || !o.costs() {
 			continue
 		}
 		took := o.CostTx == "" || slices.ContainsFunc(byIntent[r.ID], func(a *attempt) bool {
 			return a.v.State == AttemptFinal && (a.v.Cost == o.Cost || a.v.Cost == 0) // 0: an earlier version did not store it
 		})
-		if !took || !slices.Equal(o.Undone, undone[r.ID]) {
-			why[r.ID] = "its outcome has another cost than its transactions"
+		if order == nil || !took || !slices.Equal(o.Undone, order.v.Undone) {
+			why[r.ID] = "its outcome has other costs than its transactions"
 		}
 	}
 	return nil
 }
+
+// ends reports whether an outcome tells the owner of an order that it is paid, or will not be.
+func (o *Outcome) ends() bool { return o.State != Queued && o.State != Waiting && o.State != Signed }
+
+// costs reports whether an outcome has the owner of an order book something.
+func (o *Outcome) costs() bool { return o.CostTx != "" || len(o.Undone) > 0 }
 
 // landed reports whether this state tells the owner of an order that it is paid.
 func (s State) landed() bool { return s == Executed || s == Final }
@@ -453,8 +455,8 @@ func (n *Sender) mayPay(ctx context.Context, j *claimedIntent, atts []*attempt, 
 	if err := n.ask(ctx, atts); err != nil {
 		return "", err
 	}
-	if tx := landed(atts); tx != "" {
-		return "it is " + string(j.v.State) + ", and its transaction " + tx + " has paid it", nil
+	if a := landed(atts); a != nil {
+		return "it is " + string(j.v.State) + ", and its transaction " + a.tx + " has paid it", nil
 	}
 	if e.off { // a person knows more than the node, but not what the node still has
 		for _, a := range atts {
@@ -483,14 +485,14 @@ func (n *Sender) mayPay(ctx context.Context, j *claimedIntent, atts []*attempt, 
 }
 
 // landed is the transaction, of those that the node was asked about, which is in a block and
-// pays somebody, "" = there is none.
-func landed(atts []*attempt) string {
+// pays somebody, nil = there is none.
+func landed(atts []*attempt) *attempt {
 	for _, a := range atts {
 		if a.st.State == chain.Included && a.st.Executed && a.v.Purpose != chain.ForCancel {
-			return a.tx
+			return a
 		}
 	}
-	return ""
+	return nil
 }
 
 // intact returns an error if the plan that is stored is not one that this package has

@@ -3,62 +3,38 @@ package outgoing
 import (
 	"context"
 	"log/slog"
-	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
-// recheckFailed sends the transactions again by which orders have failed since a time, because they took the nonce
-// or the coins back, and that no block has any more: what was to pay could land in their place. Where it has, the
-// owner of the order has the amount back, and its recipient is paid: a person has to look.
-func (n *Sender) recheckFailed(ctx context.Context, since time.Time) error {
-	const page = 200
-	for last := ""; ; {
-		rows, err := n.Store.Find(ctx, storage.Query{
-			Table: Intents.Table, Partition: n.part, Limit: page,
-			Order: []storage.Order{{Column: storage.ColID}},
-			Where: []storage.Cond{
-				{Column: "state", Op: storage.Eq, Value: Failed},
-				{Column: "updated_at", Op: storage.Ge, Value: since},
-				{Column: storage.ColID, Op: storage.Gt, Value: last},
-			},
-		})
-		if err != nil {
-			return err
-		}
-		ids := make([]string, len(rows))
-		for i, r := range rows {
-			ids[i] = r.ID
-		}
-		byIntent, err := n.attempts(ctx, ids...)
-		if err != nil {
-			return err
-		}
-		for _, r := range rows {
-			if err := n.failedStill(ctx, r, byIntent[r.ID]); err != nil {
-				return err
-			}
-		}
-		if len(rows) < page {
-			return nil
-		}
-		last = ids[page-1]
-	}
-}
-
-// failedStill looks at the transactions of an order that has failed.
-func (n *Sender) failedStill(ctx context.Context, row storage.Row, atts []*attempt) error {
-	if len(atts) == 0 {
-		return nil
-	}
-	if err := n.ask(ctx, atts); err != nil {
+// recheckFailed looks, after a fork, at those of the orders in rows that have failed. The transaction that took the
+// nonce or the coins of one back is sent again where no node has it: else the payment could land in its place. Where
+// the payment has landed, its recipient is paid and its owner has the amount back: a person has to look.
+func (n *Sender) recheckFailed(ctx context.Context, rows []storage.Row, failed []string) error {
+	byIntent, err := n.attempts(ctx, failed...)
+	if err != nil {
 		return err
 	}
-	v := Intents.Value(row)
-	if tx := landed(atts); tx != "" && v.Purpose == chain.ForWithdrawal {
-		n.Log.Error("failed_order_paid", slog.String("tenant", v.Tenant), slog.String("intent", row.ID), slog.String("tx", tx))
+	var all []*attempt
+	for _, id := range failed {
+		all = append(all, byIntent[id]...)
+	}
+	if len(all) == 0 {
 		return nil
 	}
-	return n.resendLanded(ctx, &claimedIntent{id: row.ID, v: v}, atts, nil)
+	if err := n.ask(ctx, all); err != nil {
+		return err
+	}
+	for _, r := range rows {
+		j := &claimedIntent{id: r.ID, v: Intents.Value(r)}
+		if a := landed(byIntent[r.ID]); a != nil && j.v.Purpose == chain.ForWithdrawal {
+			n.Log.Error("failed_order_paid", slog.String("tenant", j.v.Tenant), slog.String("intent", r.ID), slog.String("tx", a.tx))
+			continue
+		}
+		if err := n.resendLanded(ctx, j, byIntent[r.ID], nil); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -255,7 +255,7 @@ func (n *Sender) replace(ctx context.Context, j *claimedIntent, p *attemptSummar
 	if holes, err := n.findNonceGaps(ctx, j); err != nil || holes {
 		return false, err
 	}
-	if waits, err := n.unbooked(ctx, j); err != nil || waits {
+	if waits, err := n.undoPending(ctx, j); err != nil || waits {
 		return false, err
 	}
 	if lost, err := n.lostParent(ctx, j, p); err != nil || lost {

@@ -58,7 +58,7 @@ func (n *Sender) SpeedUp(ctx context.Context, id string, maxCost ledger.Amount, 
 		case j.v.Cancelling && !helps(id):
 			return noHelp(id, "it is being cancelled")
 		case j.booked():
-			return noHelp(id, "an earlier version took it back when a fork undid it, and left its cost in the books: the same transaction is sent again until it lands")
+			return noHelp(id, "a fork undid it before every process knew how to take its cost back: the same transaction is sent again until it lands (App.Upgraded)")
 		case j.v.Reason == ReasonOccupied:
 			return noHelp(id, "nodes keep its earlier transaction and take no other")
 		case j.v.State == Signed && n.lapses():

@@ -69,7 +69,7 @@ func (n *Sender) unbind(ctx context.Context, inputs []string, intent string, s *
 	return nil
 }
 
-// bindAgain reserves what the open attempts of an intent spend that had settled, where no other has it.
+// bindAgain reserves for an intent that had settled what its open attempts spend, unless another intent has it.
 func (n *Sender) bindAgain(ctx context.Context, j *claimedIntent, atts []*attempt, s *transition) error {
 	var inputs []string
 	for _, a := range atts {
@@ -86,9 +86,11 @@ func (n *Sender) bindAgain(ctx context.Context, j *claimedIntent, atts []*attemp
 	if err != nil {
 		return err
 	}
+	taken := make(map[string]bool, len(rows))
 	for _, r := range rows {
-		inputs = slices.DeleteFunc(inputs, func(input string) bool { return input == r.ID })
+		taken[r.ID] = true
 	}
+	inputs = slices.DeleteFunc(inputs, func(input string) bool { return taken[input] })
 	for _, input := range inputs {
 		if err := unbound(input).bind(j.id, n.Now(), s); err != nil {
 			return err
@@ -286,12 +288,8 @@ func Found(ctx context.Context, store storage.Store, part storage.Partition, row
 	return c.row(), held.guard(), nil
 }
 
-// spentBy reports whether a transaction of a settled intent that has landed spends a coin.
+// spentBy reports whether a transaction of an intent that has landed spends a coin.
 func spentBy(ctx context.Context, store storage.Store, part storage.Partition, intent, coin string) (bool, error) {
-	done, err := settled(ctx, store, part, intent)
-	if err != nil || !done {
-		return false, err
-	}
 	rows, err := store.Find(ctx, storage.Query{Table: Attempts.Table, Partition: part, Limit: 1000, Where: []storage.Cond{{Column: "intent", Op: storage.Eq, Value: intent}}})
 	return slices.ContainsFunc(rows, func(r storage.Row) bool {
 		a := Attempts.Value(r)

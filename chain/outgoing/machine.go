@@ -106,7 +106,7 @@ var machine = fsm.Machine[State, trigger]{
 		{From: alive, Trigger: onEndChild, To: Cancelled, When: "its parent has landed without it"},
 		{From: []State{Final}, Trigger: onRecheck, Does: "books its cost anew, where that is another in the new block"},
 		{From: []State{Final}, Trigger: onReopen, To: Signed, Does: "the attempt that had landed may land again, and those that it had ruled out; its cost is taken back"},
-		{From: sent, Trigger: onUndo, When: "it was reopened by an earlier version", Does: "its cost is taken back"},
+		{From: sent, Trigger: onUndo, When: "it was reopened before every process knew how to take its cost back", Does: "its cost is taken back"},
 		{From: alive, Trigger: onBatch, To: Queued, When: "that one pays it no more", Does: "it starts again alone"},
 		{From: alive, Trigger: onBatch, To: Waiting, When: "that one waits"},
 		{From: []State{Queued, Waiting, Signed, Executed, Final}, Trigger: onBatch, To: Signed, When: "that one is signed, or was taken out of its block"},

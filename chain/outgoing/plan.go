@@ -466,7 +466,7 @@ func (n *Sender) setAside(ctx context.Context, holder string) error {
 }
 
 // heldBack is how often an order was held back before it gives its nonce to others: a halt
-// may be short.
+// may be short, and so may a signer's refusal of what it has seen.
 const heldBack = 3
 
 // aside says that an order gives its nonce back to start again, or a withdrawal what a signer has seen

@@ -317,11 +317,11 @@ func (n *Sender) paidBefore(ctx context.Context, j *claimedIntent, atts []*attem
 	if err := n.ask(ctx, closed); err != nil {
 		return false, err
 	}
-	tx := landed(closed)
-	if tx != "" {
-		n.altered(j, "its transaction "+tx+" has paid it, and its row says that it is dead")
+	a := landed(closed)
+	if a != nil {
+		n.altered(j, "its transaction "+a.tx+" has paid it, and its row says that it is dead")
 	}
-	return tx != "", nil
+	return a != nil, nil
 }
 
 // altered logs that rows of an order were edited.
@@ -340,7 +340,7 @@ func (n *Sender) confirm(ctx context.Context, j *claimedIntent, p *attemptSummar
 	default:
 		return nil
 	}
-	if j.v.Tx = a.mined(); j.v.aside() && !reached { // it waits to start again, and is told nothing of what gives its nonce or coins back
+	if j.v.Tx = a.mined(); j.v.aside() && !reached { // to its owner it goes on waiting
 		return n.commit(ctx, j, transition{op: onMined, due: n.Now().Add(n.Poll)})
 	}
 	j.v.Reason = ""

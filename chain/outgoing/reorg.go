@@ -18,18 +18,19 @@ import (
 // transaction that waits behind its nonce does. Where no block has it, the intent is signed
 // again with the same attempts, its owner is told, and it is sent until it lands.
 
-// Recheck has every order looked at again that was settled since a time: since the block
+// Recheck has every order looked at again that was settled, or has failed, since a time: since the block
 // at which the chain forked. Sweeps and gas transfers are among them, because nobody waits
 // behind the last one of an address. An order that another process holds is an error that
 // wraps storage.ErrBusy: call it again.
 func (n *Sender) Recheck(ctx context.Context, since time.Time) error {
 	const page = 200
+	var unasked error // of orders that have failed: it keeps none that was settled from being looked at
 	for last := ""; ; {
 		rows, err := n.Store.Find(ctx, storage.Query{
 			Table: Intents.Table, Partition: n.part, Limit: page,
 			Order: []storage.Order{{Column: storage.ColID}}, // most orders are settled: they are read once, in the order of ids
 			Where: []storage.Cond{
-				{Column: "state", Op: storage.Eq, Value: Final},
+				{Column: "state", Op: storage.In, Value: []State{Final, Failed}},
 				{Column: "updated_at", Op: storage.Ge, Value: since},
 				{Column: storage.ColID, Op: storage.Gt, Value: last},
 			},
@@ -37,22 +38,23 @@ func (n *Sender) Recheck(ctx context.Context, since time.Time) error {
 		if err != nil {
 			return err
 		}
-		ids := make([]string, len(rows))
-		for i, r := range rows {
-			ids[i] = r.ID
+		var settled, failed []string
+		for _, r := range rows {
+			if last = r.ID; Intents.Value(r).State == Final {
+				settled = append(settled, r.ID)
+			} else {
+				failed = append(failed, r.ID)
+			}
 		}
-		leaders, err := n.leadersOf(ctx, ids)
+		leaders, err := n.leadersOf(ctx, settled)
 		if err != nil {
 			return err
 		}
 		err = errors.Join(storage.Work(ctx, n.Store, leaders, func(id string) string { return id }, n.makeDue)...)
-		if err != nil {
-			return err
+		unasked = errors.Join(unasked, n.recheckFailed(ctx, rows, failed))
+		if err != nil || len(rows) < page {
+			return errors.Join(err, unasked)
 		}
-		if len(rows) < page {
-			return n.recheckFailed(ctx, since)
-		}
-		last = ids[page-1]
 	}
 }
 
@@ -120,6 +122,7 @@ func (n *Sender) recheck(ctx context.Context, j *claimedIntent, atts []*attempt)
 		}
 		return n.stays(ctx, j, a)
 	}
+	// Those that landed before it and spend something else: their fate may have changed with the branch.
 	before := slices.DeleteFunc(slices.Clone(atts), func(o *attempt) bool { return overlap(o.v.Spends, a.v.Spends) })
 	if shaken(before) {
 		if paid, err := n.paidBefore(ctx, j, before); paid || err != nil {
@@ -135,11 +138,11 @@ func (n *Sender) recheck(ctx context.Context, j *claimedIntent, atts []*attempt)
 	return n.reopen(ctx, j, atts, a)
 }
 
-// stays notes that an intent is settled still. In the block of the other branch its transaction may have cost
-// more or less, and brought more or less.
+// stays notes that an intent is settled still. Its transaction may have cost, or brought, another sum in the block
+// of the other branch.
 func (n *Sender) stays(ctx context.Context, j *claimedIntent, a *attempt) error {
 	s := transition{op: onRecheck}
-	knows, err := n.takesBack(ctx)
+	knows, err := n.knows(ctx, AbilityUndone)
 	if err != nil {
 		return err
 	}
@@ -151,13 +154,13 @@ func (n *Sender) stays(ctx context.Context, j *claimedIntent, a *attempt) error 
 	rebooked := knows && cost != a.st.Cost && (a.st.Cost > 0 || n.lapses()) // Tron may take nothing
 	if rebooked {
 		j.v.Undone = append(slices.Clone(j.v.Undone), Landing{Tx: j.v.Tx, Cost: cost})
-		a.v.Cost = a.st.Cost
+		cost, a.v.Cost = a.st.Cost, a.st.Cost
 		s.with = []storage.Row{Attempts.Row(a.tx, a.version, time.Time{}, a.v)}
 	}
 	if rebooked || less != j.v.Reason {
 		j.v.Tx, j.v.Reason = a.mined(), less
 		s.outcome = n.outcome(j)
-		s.outcome.Cost, s.outcome.CostTx, s.outcome.Confirmations = a.v.Cost, a.mined(), a.st.Confirmations
+		s.outcome.Cost, s.outcome.CostTx, s.outcome.Confirmations = cost, a.mined(), a.st.Confirmations
 		s.outcome.Amount = j.paid(&a.v) - a.st.Shortfall
 	}
 	return n.commit(ctx, j, s)
@@ -178,7 +181,7 @@ func (n *Sender) forgot(ctx context.Context, j *claimedIntent, atts []*attempt, 
 // landing had ruled out, may land.
 func (n *Sender) reopen(ctx context.Context, j *claimedIntent, atts []*attempt, landed *attempt) error {
 	s := transition{op: onReopen, due: n.Now()}
-	undone, err := n.takesBack(ctx)
+	undone, err := n.knows(ctx, AbilityUndone)
 	if err != nil {
 		return err
 	}

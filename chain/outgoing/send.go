@@ -339,10 +339,8 @@ func (n *Sender) Shortfall(ctx context.Context, id string) (ledger.Amount, error
 	if err != nil {
 		return 0, err
 	}
-	for _, a := range byIntent[leaders[0]] {
-		if a.st.State == chain.Included && a.st.Executed && a.v.Purpose != chain.ForCancel {
-			return a.st.Shortfall, nil
-		}
+	if a := landed(byIntent[leaders[0]]); a != nil {
+		return a.st.Shortfall, nil
 	}
 	return 0, noHelp(id, "no transaction in a block pays it, or no node knows it any more")
 }

@@ -36,7 +36,7 @@ func (n *Sender) undoLate(ctx context.Context, j *claimedIntent, atts []*attempt
 	if !j.booked() || at < 0 {
 		return false, nil
 	}
-	if knows, err := n.takesBack(ctx); err != nil || !knows {
+	if knows, err := n.knows(ctx, AbilityUndone); err != nil || !knows {
 		return false, err
 	}
 	a := atts[at]
@@ -50,14 +50,6 @@ func (n *Sender) undoLate(ctx context.Context, j *claimedIntent, atts []*attempt
 	s.outcome = n.outcome(j)
 	s.outcome.Amount = j.paid(&a.v)
 	return true, n.commit(ctx, j, s)
-}
-
-// takesBack reports whether every process knows what to do about the cost of a landing that is undone.
-func (n *Sender) takesBack(ctx context.Context) (bool, error) {
-	if n.Able == nil {
-		return true, nil
-	}
-	return n.Able(ctx, AbilityUndone)
 }
 
 // tookBefore is what was told that the attempt cost with which an intent had settled.
@@ -95,9 +87,9 @@ func (n *Sender) worth(ctx context.Context, j *claimedIntent, d *candidate) erro
 	return err
 }
 
-// unbooked reports whether the owner of a reorged intent has not taken back yet what it cost: until
+// undoPending reports whether the owner of an intent that was undone has not taken back yet what it cost: until
 // then nothing is set aside for a dearer transaction.
-func (n *Sender) unbooked(ctx context.Context, j *claimedIntent) (bool, error) {
+func (n *Sender) undoPending(ctx context.Context, j *claimedIntent) (bool, error) {
 	if len(j.v.Undone) == 0 {
 		return false, nil
 	}

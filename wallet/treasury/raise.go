@@ -66,8 +66,8 @@ func (t *Treasury) Grant(ctx context.Context, in chain.Intent, most ledger.Amoun
 
 // MayCost is the most that sending an order may cost, with the moves of coins that it needs:
 // the share of its value that Config.MinSweep allows, in units of the network's gas
-// currency. The value of a sweep is that of Amount; where it is 0, that of what was there when it was
-// last looked at. Of a sweep that is without what was spent on it before, and may have to be spent
+// currency. The value of a sweep is that of Amount; where it is 0, that of what its address holds of
+// what was there at the last look. Of a sweep that is without what was spent on it before, and may have to be spent
 // on one more gas transfer; of a gas transfer, without what else its sweep costs. A *WaitError says that there is no price. It is for
 // outgoing.Config.MayCost.
 func (t *Treasury) MayCost(ctx context.Context, in chain.Intent) (ledger.Amount, error) {

@@ -137,8 +137,8 @@ var caseRemovals = []Bug{
 	},
 	{
 		ID: "FN08-sweep-not-looked-at-again", File: "chain/outgoing/reorg.go",
-		Old:     "				{Column: \"state\", Op: storage.Eq, Value: Final},\n				{Column: \"updated_at\", Op: storage.Ge, Value: since},\n",
-		New:     "				{Column: \"state\", Op: storage.Eq, Value: Final},\n				{Column: \"updated_at\", Op: storage.Ge, Value: since}, {Column: \"purpose\", Op: storage.Eq, Value: chain.ForWithdrawal},\n",
+		Old:     "				{Column: \"updated_at\", Op: storage.Ge, Value: since},\n",
+		New:     "				{Column: \"updated_at\", Op: storage.Ge, Value: since}, {Column: \"purpose\", Op: storage.Eq, Value: chain.ForWithdrawal},\n",
 		What:    "a sweep that a deep reorg undoes is sent no more: its coins stay at the deposit's address, and nothing says so",
 		Package: "wallet/treasury", Test: "TestFN08_SweepThatADeepReorgUndoesIsSentAgain",
 	},
