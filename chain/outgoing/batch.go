@@ -231,8 +231,8 @@ func (j *claimedIntent) batch(s *transition) string {
 	return ""
 }
 
-// unpaid lists the members to whom a final transaction pays nothing by its row. There are none, unless
-// somebody edited the row, or a process that did not know of the batch built a replacement: each of
+// unpaid lists the members to whom a final transaction pays nothing, as its row says. There are some only where
+// somebody edited the row, or a process that did not know of the batch built a replacement. Each of
 // them waits until a person has looked.
 func (j *claimedIntent) unpaid(won *AttemptRow) (out []*claimedIntent) {
 	open := slices.DeleteFunc(slices.Clone(won.Outputs), func(o chain.Output) bool { return o.Change })

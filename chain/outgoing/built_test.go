@@ -101,10 +101,7 @@ func TestK05_RefusedAfterALostAnswerIsUsedUp(t *testing.T) {
 	t.Parallel()
 	for _, cancelled := range []bool{false, true} {
 		families(t, func(t *testing.T, w *world) {
-			w.signer.lose = 1
-			in := w.submit(w.intent("a", coin))
-			require.NoError(t, w.step())
-			w.signer.refuses = "a"
+			in := w.seenAndRefused()
 			w.run(14)
 			// Nobody else ever gets what the signer knows as a's.
 			other := w.submit(w.intent("b", coin))
@@ -161,10 +158,7 @@ func TestK05_RefusedAfterAHalt(t *testing.T) {
 func TestK05_EarlierOfTwoThatUseItUpLands(t *testing.T) {
 	t.Parallel()
 	families(t, func(t *testing.T, w *world) {
-		w.signer.lose = 1
-		in := w.submit(w.intent("a", coin))
-		require.NoError(t, w.step())
-		w.signer.refuses = "a"
+		in := w.seenAndRefused()
 		level := w.chain.FeeLevel()
 		for n := 0; len(w.attempts("a")) == 0; n++ {
 			require.Less(t, n, 100)
@@ -191,6 +185,16 @@ func TestK05_EarlierOfTwoThatUseItUpLands(t *testing.T) {
 		require.NotContains(t, w.states("a"), outgoing.Failed)
 		w.sound()
 	})
+}
+
+// seenAndRefused is an order "a" whose transaction the signer has seen: its answer was lost, and from now on it refuses it.
+func (w *world) seenAndRefused() chain.Intent {
+	w.t.Helper()
+	w.signer.lose = 1
+	in := w.submit(w.intent("a", coin))
+	require.NoError(w.t, w.step())
+	w.signer.refuses = "a"
+	return in
 }
 
 // word is an operator's, that an order is cancelled.
@@ -228,10 +232,7 @@ func TestK05_CancelledWhileTheSignerRefuses(t *testing.T) {
 	t.Parallel()
 	for after := range 6 {
 		families(t, func(t *testing.T, w *world) {
-			w.signer.lose = 1
-			in := w.submit(w.intent("a", coin))
-			require.NoError(t, w.step())
-			w.signer.refuses = "a"
+			in := w.seenAndRefused()
 			w.run(after)
 			_, _, err := w.Net.CancelTransaction(w.ctx, "a", w.word("a"))
 			require.NoError(t, err)
@@ -254,13 +255,14 @@ func TestK05_UsedUpWithinWhatWasSetAside(t *testing.T) {
 	w := funded(t, setup{change: func(c *outgoing.Config) {
 		c.CheckGasBudget = func(context.Context, chain.Intent, ledger.Amount) (bool, error) { asked++; return asked == 1, nil }
 	}})
-	in := w.submit(w.intent("a", coin))
-	w.signer.lose = 1
-	require.NoError(t, w.step())
-	w.signer.refuses = "a"
-	w.run(14)
+	in := w.seenAndRefused()
+	used := func() bool { return slices.ContainsFunc(w.heard, func(o outgoing.Outcome) bool { return o.Cost > 0 }) }
+	for n := 0; !used(); n++ {
+		require.Less(t, n, 30)
+		w.run(1)
+	}
+	require.Equal(t, 1, asked, "once, until the payout starts again")
 	w.unpaid(in)
-	require.True(t, slices.ContainsFunc(w.heard, func(o outgoing.Outcome) bool { return o.Cost > 0 }), "what it has seen is used up")
 	w.sound()
 }
 
