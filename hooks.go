@@ -75,13 +75,13 @@ func eitherHalts(ours, theirs func(context.Context, chain.Intent) (string, error
 }
 
 // eitherStops reports a halt of payouts that the App or the host knows of.
-func eitherStops(ours, theirs func(ctx context.Context, tenant, currency string) (bool, error)) func(ctx context.Context, tenant, currency string) (bool, error) {
+func eitherStops(ours, theirs func(ctx context.Context, tenant, currency string) (string, error)) func(ctx context.Context, tenant, currency string) (string, error) {
 	if theirs == nil {
 		return ours
 	}
-	return func(ctx context.Context, tenant, currency string) (bool, error) {
-		if halted, err := ours(ctx, tenant, currency); err != nil || halted {
-			return halted, err
+	return func(ctx context.Context, tenant, currency string) (string, error) {
+		if why, err := ours(ctx, tenant, currency); err != nil || why != "" {
+			return why, err
 		}
 		return theirs(storage.Apart(ctx), tenant, currency)
 	}

@@ -151,10 +151,10 @@ func TestFT05_AHostsHaltStopsWhatWouldBeSent(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, 52, "ETH")
 	var why string
-	var stopped bool
+	var stopped string
 	h.configure = func(c *cryptopay.Config) {
 		c.Outgoing.Halted = func(context.Context, chain.Intent) (string, error) { return why, nil }
-		c.Withdrawals.Halted = func(context.Context, string, string) (bool, error) { return stopped, nil }
+		c.Withdrawals.Halted = func(context.Context, string, string) (string, error) { return stopped, nil }
 	}
 	h.restart()
 	h.earn("ETH", "300")
@@ -188,7 +188,7 @@ func TestFT05_AHostsHaltStopsWhatWouldBeSent(t *testing.T) {
 	}
 	for name, stop := range map[string]struct{ on, off func() }{
 		"the host, at the sending":    {func() { why = "an incident" }, func() { why = "" }},
-		"the host, at the hand-over":  {func() { stopped = true }, func() { stopped = false }},
+		"the host, at the hand-over":  {func() { stopped = "the host says so" }, func() { stopped = "" }},
 		"the App, beside a host's no": {func() { halt("a fork") }, func() { halt("") }},
 	} {
 		stop.on()

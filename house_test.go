@@ -668,6 +668,9 @@ func TestFT07_ReorgTakesBackFeesThatWerePaidOut(t *testing.T) {
 	id := h.payout(h.tenant, usdt, "10")
 	h.mine(5)
 	require.Equal(t, "pending halted", h.status(h.tenant, id))
+	w, err := h.app.Withdrawals.Get(ctx, h.tenant, id)
+	require.NoError(t, err)
+	require.Contains(t, w.Reason, "the operator's equity in "+usdt+" is below 0")
 	reports, err := h.app.Verify(ctx)
 	require.NoError(t, err)
 	for _, r := range reports { // what the reorg took is the one thing that is wrong

@@ -162,6 +162,52 @@ func TestFT06_StuckPayoutIsAnAlert(t *testing.T) {
 	require.Equal(t, []string{"fee_too_high"}, h.reasons(id))
 }
 
+// TestFT06_CompletedWithoutConfirmationsAndStuck: a host completes withdrawals when a node has
+// their payment. Fees rise before a block takes one: the merchant and the operator hear why, the
+// operator can help it, and it is paid once.
+func TestFT06_CompletedWithoutConfirmationsAndStuck(t *testing.T) {
+	t.Parallel()
+	for _, n := range []chain.Network{"ETH", "BTC"} {
+		t.Run(string(n), func(t *testing.T) {
+			t.Parallel()
+			a := &alerts{}
+			h := newHost(t, 84, n)
+			h.configure = func(c *cryptopay.Config) {
+				keepsBounds(c)
+				a.listen(c)
+				c.Withdrawals.Confirmations = func(*chain.Currency) int64 { return 0 }
+			}
+			h.restart()
+			h.earn(string(n), "300")
+			h.mine(30)
+			id := h.payout(h.tenant, string(n), map[chain.Network]string{"ETH": "0.01", "BTC": "0.001"}[n])
+			h.step()
+			level := h.stick(n)
+			h.chains[n].SetFeeLevel(100 * h.chains[n].FeeLevel())
+			for range 8 * 12 {
+				h.clock.Advance(5 * time.Minute)
+				h.mine(1)
+			}
+			require.Contains(t, []string{"completed stuck", "completed fee_too_high"}, h.status(h.tenant, id))
+			require.NotEmpty(t, a.of(id))
+			require.Subset(t, []string{withdrawal.NoticeWaiting}, a.of(id))
+			require.Contains(t, h.reasons(id), "stuck")
+			v, err := h.app.Operate.Transactions(t.Context(), n, id)
+			require.NoError(t, err)
+			require.Equal(t, outgoing.Signed, v.State)
+			_, err = h.app.Operate.SpeedUp(t.Context(), n, id, 2*v.Intent.MaxCost, because("he waits"))
+			require.NoError(t, err)
+			h.chains[n].SetFeeLevel(level)
+			h.mine(40)
+			require.Equal(t, "completed", h.status(h.tenant, id))
+			told := h.reasons(id)
+			require.Empty(t, told[len(told)-1])
+			h.paidOnce(h.tenant, id)
+			h.sound()
+		})
+	}
+}
+
 // unending is a chain without a notion of finality: depth alone tells.
 func unending(h *host, n chain.Network) *sim.Chain {
 	return sim.MustNew(sim.Options{Network: n, Registry: chain.MainnetRegistry(), Seed: 83, Now: h.clock.Now})

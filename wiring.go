@@ -1,6 +1,7 @@
 package cryptopay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -370,16 +371,13 @@ func (a *App) haltedIntent(ctx context.Context, in chain.Intent) (string, error)
 		return "", nil
 	}
 	if house.Is(in.ID) { // customers come first
-		halted, err := a.haltedAsset(ctx, in.Tenant, in.Currency)
-		if err == nil && halted {
-			return "paying out " + in.Currency + " is halted", nil
-		}
-		if err == nil {
+		why, err := a.haltedAsset(ctx, in.Tenant, in.Currency)
+		if err == nil && why == "" {
 			if listed, failure := a.houseMoney.Listed(ctx, in); failure != nil || !listed {
 				return "its cold address is no longer the policy's", failure
 			}
 		}
-		return "", err
+		return why, err
 	}
 	h, _, halted, err := incoming.AssetHalts.One(ctx, a.joined(), storage.Network(string(in.Network)), in.Currency)
 	if err != nil || halted {
@@ -388,7 +386,7 @@ func (a *App) haltedIntent(ctx context.Context, in chain.Intent) (string, error)
 	if less, err := a.Withdrawals.DeliveredLess(ctx, in.Tenant, in.Currency); err != nil || !less {
 		return "", err
 	}
-	return "another payout of " + in.Currency + " delivered less than ordered", nil
+	return lessDelivered(in.Currency), nil
 }
 
 // raise is asked by the payout side for a higher bound of an order.
@@ -494,45 +492,58 @@ func (a *App) payer(ctx context.Context, in *chain.Intent) (why string, err erro
 	return "", nil
 }
 
-// haltedAsset says whether paying out an asset is halted for a tenant: its network is, an
-// operator has halted one of them (Operate.Halt), its logs and balances differ, a payout of
-// it delivered less than ordered, or a deep reorg left the tenant's house without equity in
-// it.
-func (a *App) haltedAsset(ctx context.Context, tenant, currency string) (bool, error) {
+// haltedAsset says why paying out an asset is halted for a tenant, "" where it is not: its
+// network is, an operator has halted one of them (Operate.Halt), its logs and balances differ, a
+// payout of it delivered less than ordered, or a deep reorg left the tenant's house without
+// equity in it.
+func (a *App) haltedAsset(ctx context.Context, tenant, currency string) (why string, err error) {
 	c, err := a.cfg.Registry.Currency(currency)
 	if err != nil {
-		return false, err
+		return "", err
 	}
+	network := storage.Network(string(c.Network))
 	cursor, err := a.head(ctx, c.Network)
 	if err != nil || cursor.Halted != "" {
-		return true, err
+		return cursor.Halted, err
 	}
-	halts, _, _, err := outgoing.Halts.One(ctx, a.joined(), storage.Network(string(c.Network)), outgoing.HaltsID)
+	halts, _, _, err := outgoing.Halts.One(ctx, a.joined(), network, outgoing.HaltsID)
 	if err != nil {
-		return true, err
+		return "", err
 	}
-	if _, stops := halts.Stops(chain.Intent{Purpose: chain.ForWithdrawal, Tenant: tenant, Currency: currency}); stops {
-		return true, nil
+	if h, stops := halts.Stops(chain.Intent{Purpose: chain.ForWithdrawal, Tenant: tenant, Currency: currency}); stops {
+		return cmp.Or(h.Reason, "an operator has halted it"), nil
 	}
-	if _, _, halted, err := incoming.AssetHalts.One(ctx, a.joined(), storage.Network(string(c.Network)), c.Code); err != nil || halted {
-		return true, err
+	if h, _, halted, err := incoming.AssetHalts.One(ctx, a.joined(), network, c.Code); err != nil {
+		return "", err
+	} else if halted {
+		return cmp.Or(h.Reason, "the library has halted it"), nil
 	}
-	if less, err := a.Withdrawals.DeliveredLess(ctx, tenant, currency); err != nil || less {
-		return true, err
+	if less, err := a.Withdrawals.DeliveredLess(ctx, tenant, currency); err != nil {
+		return "", err
+	} else if less {
+		return lessDelivered(currency), nil
 	}
 	balances, err := a.joined().Balances(ctx, storage.Tenant(tenant))
 	if err != nil {
-		return true, err
+		return "", err
 	}
 	var equity ledger.Amount
 	for _, b := range balances {
 		if b.Asset == c.Asset() && b.Account.House() {
 			if equity, err = equity.Add(b.Available()); err != nil {
-				return true, err
+				return "", err
 			}
 		}
 	}
-	return equity < 0, nil
+	if equity < 0 {
+		return "the operator's equity in " + currency + " is below 0: top up a hot address of the tenant's", nil
+	}
+	return "", nil
+}
+
+// lessDelivered is why a currency is halted while nobody has decided about what a payout brought less.
+func lessDelivered(currency string) string {
+	return "another payout of " + currency + " delivered less than ordered"
 }
 
 // fees quotes network fees in the withdrawal's own currency.

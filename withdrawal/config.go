@@ -196,8 +196,9 @@ type Config struct {
 	Policy func(ctx context.Context, w Withdrawal) (Verdict, string, error)
 	// Ceilings bounds amounts. Defaults to no bounds.
 	Ceilings func(ctx context.Context, tenant, currency string) (Ceiling, error)
-	// Halted says whether paying out a currency is halted. Defaults to never.
-	Halted func(ctx context.Context, tenant, currency string) (bool, error)
+	// Halted says why paying out a currency is halted, "" = it is not. The operator sees it as the
+	// withdrawal's Reason. Defaults to never.
+	Halted func(ctx context.Context, tenant, currency string) (why string, err error)
 	// Retired lists currencies that Registry no longer lists, by the host's wish. Their
 	// withdrawals wait as halted, and can be cancelled. Defaults to none.
 	Retired []string
@@ -283,7 +284,7 @@ func setDefaults(c *Config) {
 		c.Ceilings = func(context.Context, string, string) (Ceiling, error) { return Ceiling{}, nil }
 	}
 	if c.Halted == nil {
-		c.Halted = func(context.Context, string, string) (bool, error) { return false, nil }
+		c.Halted = func(context.Context, string, string) (string, error) { return "", nil }
 	}
 	if c.Confirmations == nil {
 		c.Confirmations = func(*chain.Currency) int64 { return 1 }

@@ -154,25 +154,28 @@ func TestW14_WaitsForThePayoutSide(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.fund("master", "USDTTRC20", "1000")
-	v := w.create(usdt("100"))
-	w.halted = true
+	v, another := w.create(usdt("100")), w.create(usdt("10"))
+	w.halted = "the money is gone"
 	w.step()
 	halted := w.get(v.ID)
-	require.Equal(t, []string{"halted", withdrawal.ShownHalted}, []string{halted.Waiting, halted.WaitingReason()})
+	require.Equal(t, []string{"halted", withdrawal.ShownHalted, "the money is gone"}, []string{halted.Waiting, halted.WaitingReason(), halted.Reason})
 	require.Empty(t, w.payouts.intents)
+	off, err := w.Cancel(w.ctx, tenant, another.ID)
+	require.NoError(t, err)
+	require.Equal(t, []any{withdrawal.Cancelled, ""}, []any{off.Status, off.Reason})
 	w.advance(30 * time.Second)
 	w.step() // it still is, so that the next look is a delay from now
 
-	w.halted = false
+	w.halted = ""
 	w.payouts.before = func(chain.Intent) error { return &withdrawal.WaitError{Reason: "gas_float_short"} }
 	w.advance(30 * time.Second)
 	w.step()
-	require.Equal(t, "gas_float_short", w.get(v.ID).Waiting)
+	require.Equal(t, []string{"gas_float_short", ""}, []string{w.get(v.ID).Waiting, w.get(v.ID).Reason})
 
 	down := errors.New("connection reset")
 	w.payouts.before, w.payouts.after = nil, func(chain.Intent) error { return down } // taken, and the answer lost
 	w.advance(30 * time.Second)
-	_, err := w.Step(w.ctx)
+	_, err = w.Step(w.ctx)
 	require.ErrorIs(t, err, down)
 	require.Equal(t, []any{withdrawal.Pending, withdrawal.Handing, "payouts"},
 		[]any{w.get(v.ID).Status, w.get(v.ID).Stage, w.get(v.ID).Waiting})

@@ -101,6 +101,12 @@ func (m *move) wait(reason string, due time.Time) {
 	}
 }
 
+// halted keeps w open while paying out its currency is halted.
+func (m *move) halted(why string, due time.Time) {
+	m.w.Reason = why
+	m.wait(WaitingHalted, due)
+}
+
 // reason sets why w waits, and since when.
 func (m *move) reason(why string) {
 	if why == m.w.Waiting {

@@ -113,6 +113,10 @@ func (m *move) queued(o Outcome) error {
 		if o.Reason != "" {
 			m.newest(o)
 		}
+	case Completed: // the same, of one whose owner asked for no confirmations
+		if o.Reason != waitingNode && !altered {
+			m.lateReason(o, o.Reason)
+		}
 	}
 	return nil
 }
@@ -153,6 +157,7 @@ func (m *move) signed(o Outcome) error {
 			m.notice(NoticeReorged, "the block of its payment "+m.w.Tx+" was replaced: it is sent again until it lands")
 			m.show(o)
 		}
+		m.lateReason(o, slowReason(o))
 		if m.newer(o) && o.At.After(m.w.OutcomeAt) && o.Tx != m.w.Tx {
 			m.show(o)
 			m.notice(NoticeResent, "sent again as "+o.Tx)
@@ -199,7 +204,7 @@ func (m *move) executed(o Outcome) error {
 		if m.newer(o) {
 			m.shortLate(o)
 		}
-		if m.newer(o) && m.w.Waiting == WaitingReorged && o.Confirmations > 0 {
+		if m.newer(o) && m.w.Waiting != "" && m.w.Waiting != WaitingDeliveredLess && o.Confirmations > 0 {
 			m.reason("")
 			m.touch()
 		}
@@ -218,11 +223,24 @@ func (m *move) executed(o Outcome) error {
 // slow shows why a payment that was signed is in no block, for as long as the payout side
 // says so.
 func (m *move) slow(o Outcome) {
-	why := ""
-	if slices.Contains([]string{WaitingOccupied, WaitingStuck, WaitingHalted, WaitingReorged, WaitingGasShort, WaitingFeeTooHigh}, o.Reason) {
-		why = o.Reason
+	if why := slowReason(o); m.newer(o) && why != m.w.Waiting && m.w.Waiting != WaitingDeliveredLess {
+		m.reason(why)
+		m.touch()
 	}
-	if m.newer(o) && why != m.w.Waiting && m.w.Waiting != WaitingDeliveredLess {
+}
+
+// slowReason is why a payment that was signed is in no block, "" where nothing is the matter.
+func slowReason(o Outcome) string {
+	if slices.Contains([]string{WaitingOccupied, WaitingStuck, WaitingHalted, WaitingReorged, WaitingGasShort, WaitingFeeTooHigh}, o.Reason) {
+		return o.Reason
+	}
+	return ""
+}
+
+// lateReason shows why the payment of a completed withdrawal is in no block: it was completed
+// without confirmations. One that a fork took back shows that until it is in a block again.
+func (m *move) lateReason(o Outcome, why string) {
+	if m.newer(o) && why != m.w.Waiting && m.w.Waiting != WaitingReorged && m.w.Waiting != WaitingDeliveredLess {
 		m.reason(why)
 		m.touch()
 	}

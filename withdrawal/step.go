@@ -161,17 +161,19 @@ func (s *Service) prepare(ctx context.Context, m *move, until time.Time) (failur
 		return nil, err
 	}
 	if slices.Contains(s.c.Retired, m.w.Currency) {
-		m.wait(WaitingHalted, retry)
+		m.halted("the currency is retired", retry)
 		return nil, nil
 	}
-	halted, failure := s.c.Halted(ctx, m.w.Tenant, m.w.Currency)
+	why, failure := s.c.Halted(ctx, m.w.Tenant, m.w.Currency)
 	switch {
 	case failure != nil:
 		m.wait(WaitingPayout, retry)
 		return failure, nil
-	case halted:
-		m.wait(WaitingHalted, retry)
+	case why != "":
+		m.halted(why, retry)
 		return nil, nil
+	case m.w.Waiting == WaitingHalted:
+		m.w.Reason = ""
 	}
 	if s.now().After(until) {
 		return nil, errLate

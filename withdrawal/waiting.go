@@ -32,10 +32,10 @@ var shown = map[string]string{
 // WaitingReason is why the withdrawal is not completed yet, as merchants see it: one
 // of the Shown… constants. "" means that it waits for nothing but its turn or its
 // confirmations, or has ended. One that is completed shows ShownReorged while the network
-// has taken its payment back, and ShownDeliveredLess until an operator has decided about
-// what it brought less.
+// has taken its payment back, ShownDeliveredLess until an operator has decided about
+// what it brought less, and where it was completed without confirmations, why no block has its payment.
 func (w Withdrawal) WaitingReason() string {
-	if w.Waiting == "" || !w.Live() && w.Waiting != WaitingReorged && w.Waiting != WaitingDeliveredLess {
+	if w.Waiting == "" || !w.Live() && w.Status != Completed {
 		return ""
 	}
 	if reason, ok := shown[w.Waiting]; ok {

@@ -76,7 +76,7 @@ func (s *Service) alertAt(w *Withdrawal, reason string) time.Time {
 	switch {
 	case reason == "":
 		return time.Time{}
-	case reason == ShownReorged, reason == ShownStuck && w.Status == Processing && w.Waiting != waitingNode:
+	case reason == ShownReorged, reason == ShownStuck && w.Status != Pending && w.Waiting != waitingNode:
 		return w.WaitingSince
 	}
 	return w.WaitingSince.Add(s.c.StuckAfter)
@@ -125,6 +125,9 @@ func (s *Service) alert(ctx context.Context, r storage.Row) error {
 		return err
 	}
 	detail := "it waits since " + webhook.Timestamp(wait.Since) + ": " + wait.Reason
+	if w.Waiting == WaitingHalted && w.Reason != "" {
+		detail += " (" + w.Reason + ")"
+	}
 	s.c.Log.LogAttrs(ctx, slog.LevelWarn, "withdrawal_waiting", slog.String("tenant", w.Tenant), slog.String("withdrawal", w.ID),
 		slog.String("currency", w.Currency), slog.String("reason", wait.Reason), slog.Time("since", wait.Since))
 	s.c.Notify(storage.Apart(ctx), Notice{Tenant: w.Tenant, Withdrawal: w.ID, Kind: NoticeWaiting, Detail: detail})

@@ -73,7 +73,7 @@ type Withdrawal struct {
 	// Delivered is what the recipient got where that is less than Amount: see
 	// WaitingDeliveredLess. 0 otherwise, or where nothing arrived.
 	Delivered ledger.Amount `db:"delivered"`
-	Reason    string        `db:"reason"`     // why it failed or is held
+	Reason    string        `db:"reason"`     // why it failed, is held or halted
 	OutcomeAt time.Time     `db:"outcome_at"` // of the newest fact applied
 	Counter   string        `db:"counter"`    // the daily level that it counts in, "" = none
 	Seq       int64         `db:"event_seq"`  // events so far

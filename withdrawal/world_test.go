@@ -50,7 +50,7 @@ type world struct {
 	price    string
 	priceAge time.Duration
 	own      map[chain.Address]string
-	halted   bool
+	halted   string
 	ceiling  withdrawal.Ceiling
 	verdict  withdrawal.Verdict
 	verdErr  error
@@ -126,7 +126,7 @@ func newWorldOn(t tb, store storage.Store, change ...func(*withdrawal.Config)) *
 			}
 			return w.ceiling, nil
 		},
-		Halted: func(context.Context, string, string) (bool, error) { return w.halted, nil },
+		Halted: func(context.Context, string, string) (string, error) { return w.halted, nil },
 		Confirmations: func(*chain.Currency) int64 {
 			return w.required
 		},

@@ -53,7 +53,7 @@ func (n *Sender) SpeedUp(ctx context.Context, id string, maxCost ledger.Amount, 
 		switch {
 		case j.v.ended():
 			return noHelp(id, "it is "+string(j.v.State))
-		case j.v.State == Executed:
+		case j.v.State == Executed && j.v.Confirmations > 0:
 			return noHelp(id, "it is in a block")
 		case j.v.Cancelling && !helps(id):
 			return noHelp(id, "it is being cancelled")
@@ -61,7 +61,7 @@ func (n *Sender) SpeedUp(ctx context.Context, id string, maxCost ledger.Amount, 
 			return noHelp(id, "a fork undid it before every process knew how to take its cost back: the same transaction is sent again until it lands (App.Upgraded)")
 		case j.v.Reason == ReasonOccupied:
 			return noHelp(id, "nodes keep its earlier transaction and take no other")
-		case j.v.State == Signed && n.lapses():
+		case slices.Contains(sent, j.v.State) && n.lapses():
 			return noHelp(id, "its network replaces no transaction; it is signed anew when its time is over")
 		}
 		if n.MaxFee > 0 && maxCost > n.MaxFee {
@@ -71,14 +71,23 @@ func (n *Sender) SpeedUp(ctx context.Context, id string, maxCost ledger.Amount, 
 		if err != nil {
 			return err
 		}
-		if open := slices.DeleteFunc(byIntent[id], func(a *attempt) bool { return a.v.State != Open }); len(open) >= n.MaxAttempts && !j.v.ExecutedReported {
+		open := slices.DeleteFunc(byIntent[id], func(a *attempt) bool { return a.v.State != Open })
+		if j.v.State == Executed { // a node had it: a block has it, or has not yet
+			if err := n.ask(ctx, open); err != nil {
+				return err
+			}
+			if landed(open) != nil {
+				return noHelp(id, "it is in a block")
+			}
+		}
+		if len(open) >= n.MaxAttempts && !j.v.ExecutedReported {
 			return noHelp(id, fmt.Sprintf("it has %d transactions, and Config.MaxAttempts allows no more: it can be cancelled", len(open)))
 		}
 		first, err := n.first(ctx, j)
 		if err != nil {
 			return err
 		}
-		if first != "" && j.v.State == Signed && maxCost <= j.v.MaxCost {
+		if first != "" && slices.Contains(sent, j.v.State) && maxCost <= j.v.MaxCost {
 			return noHelp(id, "it waits for the transaction before it: help intent "+first+" instead")
 		}
 		j.v.MaxCost = max(j.v.MaxCost, maxCost)

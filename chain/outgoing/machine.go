@@ -88,6 +88,7 @@ var machine = fsm.Machine[State, trigger]{
 		{From: []State{Signed}, Trigger: onAccepted, To: Executed},
 		{From: sent, Trigger: onRejected, Does: "its nonce or coins go back to ourselves"},
 		{From: sent, Trigger: onPlace, Does: "shows why"},
+		{From: []State{Executed}, Trigger: onPlace, To: Signed, When: "its owner asked for no confirmations, and no block takes it", Does: "shows why"},
 		{From: sent, Trigger: onTakeBack, Does: "its nonce goes back to ourselves"},
 		{From: sent, Trigger: onRefilled, Does: "submits orders that fill them"},
 		{From: sent, Trigger: onBeget, Does: "submits the child"},

@@ -297,8 +297,9 @@ func (n *Sender) advance(ctx context.Context, j *claimedIntent, atts []*attempt)
 	if err := n.unmined(ctx, j, &p); err != nil {
 		return err
 	}
-	if j.v.State == Signed && j.v.Reason == "" && !n.Now().Before(j.v.BumpAt) && n.Now().Sub(p.open[0].v.Stored) >= n.TellAfter {
+	if j.v.Reason == "" && !n.Now().Before(j.v.BumpAt) && n.Now().Sub(p.open[0].v.Stored) >= n.TellAfter {
 		n.Log.Warn("stuck", slog.String("intent", j.id), slog.String("tx", j.v.Tx), slog.Time("since", p.open[0].v.Stored))
+		j.v.State = Signed // also one that is executed without confirmations
 		return n.tellPlace(ctx, j, p.open[len(p.open)-1], ReasonStuck)
 	}
 	if p.blocked {
@@ -379,7 +380,7 @@ func (n *Sender) unmined(ctx context.Context, j *claimedIntent, p *attemptSummar
 func (n *Sender) rebroadcastOrReplace(ctx context.Context, j *claimedIntent, p *attemptSummary) error {
 	newest := p.open[len(p.open)-1]
 	pending := slices.ContainsFunc(p.open, func(a *attempt) bool { return a.st.State == chain.Pending })
-	if pending && j.v.Confirmations == 0 && j.v.State == Signed && !j.v.Cancelling {
+	if pending && j.v.Confirmations == 0 && !j.v.ExecutedReported && j.v.State == Signed && !j.v.Cancelling {
 		j.v.State, j.v.ExecutedReported = Executed, true
 		s := transition{op: onAccepted, due: n.Now().Add(n.Poll), outcome: n.outcome(j)}
 		s.outcome.Amount = j.paid(&newest.v)

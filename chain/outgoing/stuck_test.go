@@ -19,6 +19,14 @@ func (w *world) past(at time.Time) {
 	}
 }
 
+// late is when an owner hears that no block has his payment.
+func (w *world) late() time.Duration {
+	if w.chain.Family() == chain.UTXOFamily {
+		return 6 * time.Hour
+	}
+	return time.Hour
+}
+
 // TestFT06_StuckIsShown: fees rise and stay. An owner hears an hour after the first attempt was signed
 // that it is stuck, six hours where coins are outputs, once, however often it is replaced, and that it is no longer so
 // when it lands.
@@ -30,10 +38,7 @@ func TestFT06_StuckIsShown(t *testing.T) {
 		require.NoError(t, w.step())
 		w.stickAll()
 		signed := w.attempts("a")[0].Stored
-		late := time.Hour
-		if w.chain.Family() == chain.UTXOFamily {
-			late = 6 * time.Hour
-		}
+		late := w.late()
 		w.past(signed.Add(late * 5 / 6))
 		require.Empty(t, w.last("a").Reason)
 		w.past(signed.Add(2 * late))
@@ -50,6 +55,46 @@ func TestFT06_StuckIsShown(t *testing.T) {
 		w.run(60)
 		w.paid(in)
 		require.Empty(t, w.last("a").Reason)
+		w.sound()
+	})
+}
+
+// TestFT06_StuckWithoutConfirmationsIsShown: an owner asked for no confirmations, and was told that his payment is
+// executed when a node had it. Fees rise before a block takes it. He hears that it is stuck, an operator can help it,
+// and no node's word that it has it still makes it executed again.
+func TestFT06_StuckWithoutConfirmationsIsShown(t *testing.T) {
+	testenv.Sequential(t)
+	t.Parallel()
+	families(t, func(t *testing.T, w *world) {
+		in := w.intent("a", coin)
+		in.Confirmations = 0
+		w.submit(in)
+		w.stickAll()
+		w.chain.SetFeeLevel(100 * w.chain.FeeLevel())
+		require.NoError(t, w.step())
+		w.advance(poll)
+		require.NoError(t, w.step())
+		require.Equal(t, []any{outgoing.Executed, outgoing.Reason("")}, []any{w.last("a").State, w.last("a").Reason})
+		speedUp := func(id string) error {
+			_, _, err := w.Net.SpeedUp(w.ctx, "a", 0, &outgoing.Recorded{ID: id, Op: outgoing.Operation{At: w.Net.Now()}})
+			return err
+		}
+		was := len(w.attempts("a"))
+		require.NoError(t, speedUp("sooner"), "no block has it")
+		require.NoError(t, w.step())
+		require.Len(t, w.attempts("a"), was+1, "replaced at once")
+		w.past(w.attempts("a")[0].Stored.Add(w.late() * 13 / 12))
+		require.Equal(t, outgoing.Signed, w.last("a").State)
+		require.Contains(t, []outgoing.Reason{outgoing.ReasonStuck, outgoing.ReasonFeeTooHigh}, w.last("a").Reason)
+		_, _, err := w.Net.CancelTransaction(w.ctx, "a", &outgoing.Recorded{ID: "cancel", Op: outgoing.Operation{At: w.Net.Now()}})
+		require.ErrorIs(t, err, outgoing.ErrHelp, "its owner was told that it is executed")
+		w.chain.SetFeeLevel(0)
+		w.run(1)
+		require.Equal(t, []any{outgoing.Executed, outgoing.Reason("")}, []any{w.last("a").State, w.last("a").Reason})
+		require.ErrorContains(t, speedUp("late"), "it is in a block")
+		w.run(60)
+		w.paid(in)
+		require.Equal(t, outgoing.Final, w.state("a"))
 		w.sound()
 	})
 }

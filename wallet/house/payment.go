@@ -110,8 +110,8 @@ type Config struct {
 	// MaxCost is the most that the network may take for an order, in units of its gas
 	// currency.
 	MaxCost func(ctx context.Context, in chain.Intent) (ledger.Amount, error)
-	// Halted says whether paying out a currency is halted for a tenant.
-	Halted func(ctx context.Context, tenant, currency string) (bool, error)
+	// Halted says why paying out a currency is halted for a tenant, "" = it is not.
+	Halted func(ctx context.Context, tenant, currency string) (why string, err error)
 	// Cold tells the ceilings above which hot coins go to cold addresses. Defaults to none.
 	Cold ColdRules
 	// Wallet says whether a tenant has a wallet with this id.

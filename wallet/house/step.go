@@ -259,7 +259,7 @@ func (s *Service) prepare(ctx context.Context, m *move, until time.Time) (goOn b
 	case failure != nil:
 		m.wait(waitingPayout, retry)
 		return false, failure, nil
-	case halted:
+	case halted != "":
 		m.wait(WaitingHalted, retry)
 		return false, nil, nil
 	}

@@ -83,7 +83,7 @@ var withdrawalOmissions = []Bug{
 	{
 		ID: "omit-withdrawal-retired", File: "withdrawal/step.go",
 		Old: `	if slices.Contains(s.c.Retired, m.w.Currency) {
-		m.wait(WaitingHalted, retry)
+		m.halted("the currency is retired", retry)
 		return nil, nil
 	}
 `,
