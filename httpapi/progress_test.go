@@ -126,14 +126,14 @@ func TestFA03_WhatDoesNotCountIsShown(t *testing.T) {
 // TestFA04_AWithdrawalSaysWhyItWaits: and since when, however often it is tried.
 func TestFA04_AWithdrawalSaysWhyItWaits(t *testing.T) {
 	t.Parallel()
-	policy, halted := withdrawal.Allow, false
+	policy, halted := withdrawal.Allow, ""
 	why := ""
 	w := newWorld(t, func(s *setup) {
 		s.config = func(c *cryptopay.Config) {
 			c.Withdrawals.Policy = func(context.Context, withdrawal.Withdrawal) (withdrawal.Verdict, string, error) {
 				return policy, "a new address", nil
 			}
-			c.Withdrawals.Halted = func(context.Context, string, string) (bool, error) { return halted, nil }
+			c.Withdrawals.Halted = func(context.Context, string, string) (string, error) { return halted, nil }
 			c.Outgoing.Halted = func(context.Context, chain.Intent) (string, error) { return why, nil }
 		}
 	})
@@ -170,14 +170,14 @@ func TestFA04_AWithdrawalSaysWhyItWaits(t *testing.T) {
 	later(20 * time.Minute)
 	waits(first, "gas_short", since)
 
-	halted = true
+	halted = "the host says so"
 	second := ask()
 	since = w.clock.Now().Format("2006-01-02T15:04:05.000Z")
 	w.step()
 	waits(second, "halted", since)
 	later(5 * time.Minute)
 	waits(second, "halted", since)
-	halted, policy = false, withdrawal.AskReview
+	halted, policy = "", withdrawal.AskReview
 	later(time.Minute)
 	v := show(second)
 	require.Equal(t, "review", v["waiting_reason"])
