@@ -73,6 +73,9 @@ func TestFM03_TokenThatLogsMoreThanItMovesIsHalted(t *testing.T) {
 	state, why := status(waits)
 	require.Equal(t, withdrawal.Pending, state)
 	require.Equal(t, withdrawal.WaitingHalted, why)
+	w, err := h.app.Withdrawals.Get(t.Context(), h.tenant, waits)
+	require.NoError(t, err)
+	require.Equal(t, incoming.ReasonContradicted, w.Reason)
 	state, _ = status(goes)
 	require.Equal(t, withdrawal.Completed, state)
 

@@ -62,6 +62,7 @@ func TestFN07_PayoutWithoutConfirmationsBringsLess(t *testing.T) {
 	next := h.withdraw("10", usdt)
 	h.mine(40)
 	require.Equal(t, []any{withdrawal.Pending, withdrawal.WaitingHalted}, []any{get(next).Status, get(next).Waiting})
+	require.Contains(t, get(next).Reason, "another payout of "+usdt)
 	_, err := h.app.Withdrawals.TakeDelivered(t.Context(), h.tenant, id, "ann", "it is little")
 	require.NoError(t, err)
 	h.mine(40)

@@ -66,7 +66,7 @@ type withdrawalView struct {
 	CreatedAt             string            `json:"created_at" format:"date-time"`
 	UpdatedAt             string            `json:"updated_at" format:"date-time"`
 	CompletedAt           *string           `json:"completed_at" format:"date-time"`
-	WaitingReason         *string           `json:"waiting_reason" about:"Why it is not completed yet: approval, review, halted, hot_short, gas_short, fee_too_high, consolidating, delivered_less, below_cost, stuck or reorged. null = it waits for its turn or its confirmations alone, or has ended."`
+	WaitingReason         *string           `json:"waiting_reason" about:"Why it is not completed yet: approval, review, halted, hot_short, gas_short, fee_too_high, consolidating, delivered_less, below_cost, stuck or reorged. null = it waits for its turn or its confirmations alone, or has ended well. A completed one has a reason while no block has its payment, or while somebody has to decide about what it brought less."`
 	WaitingSince          *string           `json:"waiting_since" format:"date-time" about:"When waiting_reason began."`
 	RequestedBy           *string           `json:"requested_by" about:"The client that asked for it; null where it is not known."`
 	Rule                  *string           `json:"rule" about:"The rules of the service's policy that asked for approvals, delayed or refused it, with commas between; null = none did."`

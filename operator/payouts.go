@@ -40,7 +40,7 @@ func (c commands) withdrawals() *cli.Command {
 	return group("withdrawals", "Payouts of tenants: which wait, and what a person decides.",
 		c.leaf(leaf{
 			name: "waiting", usage: "List withdrawals under way that wait, each with its reason and since when.", flags: []cli.Flag{oneOrAll()},
-			about: "A withdrawal that is completed and waits (reorged, delivered_less) is not listed: `withdrawals show` has it.",
+			about: "A withdrawal that is completed and waits (reorged, delivered_less; stuck and others where no confirmations are asked for) is not listed: `withdrawals show` has it.",
 			do: func(ctx context.Context, s *session) error {
 				return s.each(ctx, func(tenant string) (out records, err error) {
 					for _, status := range []withdrawal.Status{withdrawal.Pending, withdrawal.Processing} {

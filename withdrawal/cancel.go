@@ -32,7 +32,7 @@ func (s *Service) Cancel(ctx context.Context, tenant, id string) (Withdrawal, er
 		case m.w.Stage != Kept:
 			return errHandedOver
 		}
-		return m.cancel()
+		return m.step(onCancel, Cancelled)
 	})
 	if errors.Is(err, errHandedOver) {
 		return s.recall(ctx, w, read)
@@ -55,15 +55,8 @@ func (s *Service) recall(ctx context.Context, w Withdrawal, read int64) (Withdra
 		if err := said.holds(m, read); err != nil {
 			return err
 		}
-		return m.cancel()
+		return m.step(onCancel, Cancelled)
 	})
-}
-
-func (m *move) cancel() error {
-	if m.w.Waiting == WaitingHalted {
-		m.w.Reason = ""
-	}
-	return m.step(onCancel, Cancelled)
 }
 
 // word is what the payout side said of an intent that was to be ended.

@@ -19,7 +19,7 @@ func (w *world) less(id, state string, units ledger.Amount, confirmations int64)
 	w.Helper()
 	require.NoError(w, w.HandleOutcome(w.ctx, tenant, withdrawal.Outcome{
 		Intent: id, State: state, Tx: "aa", Confirmations: confirmations, Amount: units,
-		Reason: withdrawal.ReasonDeliveredLess, At: w.clock(),
+		Reason: withdrawal.WaitingDeliveredLess, At: w.clock(),
 	}))
 }
 
@@ -169,7 +169,7 @@ func TestFN07_AForkTakesTheShortPaymentBack(t *testing.T) {
 	require.Equal(t, []any{withdrawal.Processing, "", ledger.Amount(0)}, []any{v.Status, v.Waiting, v.Delivered})
 	require.NoError(t, w.HandleOutcome(w.ctx, tenant, withdrawal.Outcome{
 		Intent: id, State: withdrawal.OutcomeExecuted, Tx: "aa", Confirmations: 1, Amount: 97_400_000,
-		Reason: withdrawal.ReasonDeliveredLess, At: late,
+		Reason: withdrawal.WaitingDeliveredLess, At: late,
 	}))
 	require.Empty(t, w.get(id).Waiting, "old news")
 	_, err := w.TakeDelivered(w.ctx, tenant, id, "ann", "too early")

@@ -592,3 +592,86 @@ func TestNewNeedsItsParts(t *testing.T) {
 		require.ErrorContains(t, err, "Config needs Store", name)
 	}
 }
+
+// TestFT06_WhyAHaltedOneWaits: its operator reads why, whatever comes between two looks, and does not when it has
+// gone on or was cancelled. The text of a host that no store takes is stored as it can be.
+func TestFT06_WhyAHaltedOneWaits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.fund("master", "USDTTRC20", "1000")
+	goes, ends := w.create(usdt("100")), w.create(usdt("10"))
+	look := func() {
+		w.step()
+		w.advance(30 * time.Second)
+	}
+	w.halted = "an incident\x00"
+	look()
+	require.Equal(t, []string{"halted", "an incident�"}, []string{w.get(goes.ID).Waiting, w.get(goes.ID).Reason})
+	w.advance(time.Hour)
+	_, err := w.StepWaits(w.ctx)
+	require.NoError(t, err)
+	require.Contains(t, w.notices[len(w.notices)-1].Detail, "halted (an incident�)")
+	w.haltsDown = errors.New("connection reset")
+	_, err = w.Step(w.ctx)
+	require.ErrorIs(t, err, w.haltsDown)
+	require.Equal(t, []string{withdrawal.WaitingPayout, ""}, []string{w.get(goes.ID).Waiting, w.get(goes.ID).Reason})
+	w.advance(30 * time.Second)
+	w.haltsDown = nil
+	look()
+	off, err := w.Cancel(w.ctx, tenant, ends.ID)
+	require.NoError(t, err)
+	require.Equal(t, []any{withdrawal.Cancelled, ""}, []any{off.Status, off.Reason})
+	w.halted = ""
+	look()
+	require.Empty(t, w.get(goes.ID).Reason)
+	w.tell(goes.ID, withdrawal.OutcomeSigned, "aa", 0)
+	require.Equal(t, []any{withdrawal.Processing, ""}, []any{w.get(goes.ID).Status, w.get(goes.ID).Reason})
+}
+
+// TestFT06_CompletedWithoutConfirmationsTellsWhyNoBlockHasIt: at once, in the order in which it was so, and until a
+// block has it. One that was completed with confirmations shows a fork alone, and one that another program has paid
+// shows nothing.
+func TestFT06_CompletedWithoutConfirmationsTellsWhyNoBlockHasIt(t *testing.T) {
+	t.Parallel()
+	say := func(w *world, id, state, why string, at time.Time, confirmations int64) {
+		w.Helper()
+		require.NoError(w, w.HandleOutcome(w.ctx, tenant, withdrawal.Outcome{Intent: id, State: state, Reason: why, Tx: "aa", Confirmations: confirmations, At: at}))
+	}
+	for required, shows := range map[int64]string{0: withdrawal.ShownStuck, 1: ""} {
+		w := newWorld(t)
+		w.required = required
+		w.fund("master", "USDTTRC20", "1000")
+		id := w.create(usdt("100")).ID
+		w.step()
+		say(w, id, withdrawal.OutcomeSigned, "", w.clock(), 0)
+		say(w, id, withdrawal.OutcomeExecuted, "", w.clock(), required)
+		require.Equal(t, withdrawal.Completed, w.get(id).Status)
+		w.advance(time.Hour)
+		say(w, id, withdrawal.OutcomeSigned, withdrawal.WaitingStuck, w.clock(), 0)
+		require.Equal(t, shows, w.get(id).WaitingReason())
+		_, err := w.StepWaits(w.ctx)
+		require.NoError(t, err)
+		if required > 0 {
+			require.Zero(t, w.count(withdrawal.NoticeWaiting))
+			continue
+		}
+		require.Equal(t, 1, w.count(withdrawal.NoticeWaiting), "it was long in no block before it was told")
+		before := w.clock()
+		w.advance(time.Hour)
+		say(w, id, withdrawal.OutcomeWaiting, "hot_short", w.clock(), 0) // it starts again
+		require.Equal(t, withdrawal.ShownHotShort, w.get(id).WaitingReason())
+		for _, hidden := range []string{"node", "altered"} {
+			say(w, id, withdrawal.OutcomeWaiting, hidden, w.clock(), 0)
+			require.Equal(t, withdrawal.ShownHotShort, w.get(id).WaitingReason())
+		}
+		say(w, id, withdrawal.OutcomeSigned, "", w.clock(), 0)
+		say(w, id, withdrawal.OutcomeSigned, withdrawal.WaitingHalted, before, 0) // told late
+		require.Empty(t, w.get(id).WaitingReason())
+		say(w, id, withdrawal.OutcomeSigned, withdrawal.WaitingFeeTooHigh, w.clock(), 0)
+		require.Equal(t, withdrawal.ShownFeeTooHigh, w.get(id).WaitingReason())
+		say(w, id, withdrawal.OutcomeExecuted, "", w.clock(), 1)
+		require.Empty(t, w.get(id).WaitingReason())
+		require.Equal(t, []string{"stuck", "hot_short", "", "fee_too_high", ""}, w.reasonsTold(id))
+		w.sound()
+	}
+}

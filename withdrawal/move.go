@@ -60,6 +60,7 @@ func (m *move) step(trigger trigger, to Status) error {
 	case Processing:
 		m.w.ProcessedAt, m.w.Stage = m.now, Handed
 		m.reason("")
+		m.w.Reason = "" // of a halt, which an earlier version does not take back
 	case Completed:
 		m.w.CompletedAt = m.now
 		m.reason("")
@@ -111,6 +112,9 @@ func (m *move) halted(why string, due time.Time) {
 func (m *move) reason(why string) {
 	if why == m.w.Waiting {
 		return
+	}
+	if m.w.Waiting == WaitingHalted && m.w.Reason == m.was.Reason {
+		m.w.Reason = "" // why it was halted
 	}
 	m.w.Waiting, m.w.WaitingSince = why, m.now
 	if why == "" {

@@ -10,10 +10,6 @@ import (
 	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
-// ReasonDeliveredLess is the Reason of an Outcome that is executed or settled where the
-// recipient got less than was ordered: Amount. It is the payout side's string.
-const ReasonDeliveredLess = WaitingDeliveredLess
-
 // ReasonCancelled is the Reason of an Outcome that is failed because an operator cancelled
 // it after it was signed.
 const ReasonCancelled = "cancelled"
@@ -157,8 +153,9 @@ func (m *move) signed(o Outcome) error {
 			m.notice(NoticeReorged, "the block of its payment "+m.w.Tx+" was replaced: it is sent again until it lands")
 			m.show(o)
 		}
+		resent := m.newer(o) && o.At.After(m.w.OutcomeAt) && o.Tx != m.w.Tx
 		m.lateReason(o, slowReason(o))
-		if m.newer(o) && o.At.After(m.w.OutcomeAt) && o.Tx != m.w.Tx {
+		if resent {
 			m.show(o)
 			m.notice(NoticeResent, "sent again as "+o.Tx)
 			return m.step(onReplaced, Completed)
@@ -187,9 +184,9 @@ func (m *move) executed(o Outcome) error {
 		switch {
 		case !deep:
 			return nil
-		case o.Reason == ReasonDeliveredLess && late:
+		case o.Reason == WaitingDeliveredLess && late:
 			return nil
-		case o.Reason == ReasonDeliveredLess:
+		case o.Reason == WaitingDeliveredLess:
 			return m.short(o)
 		}
 		m.w.Delivered = 0
@@ -237,10 +234,15 @@ func slowReason(o Outcome) string {
 	return ""
 }
 
-// lateReason shows why the payment of a completed withdrawal is in no block: it was completed
-// without confirmations. One that a fork took back shows that until it is in a block again.
+// lateReason shows why no block has the payment of a withdrawal that was completed without
+// confirmations. One that a fork took back shows that until it is in a block again.
 func (m *move) lateReason(o Outcome, why string) {
-	if m.newer(o) && why != m.w.Waiting && m.w.Waiting != WaitingReorged && m.w.Waiting != WaitingDeliveredLess {
+	if m.w.Required > 0 || m.w.found() || !m.newer(o) {
+		return
+	}
+	m.changed = m.changed || o.At.After(m.w.OutcomeAt)
+	m.newest(o)
+	if why != m.w.Waiting && m.w.Waiting != WaitingReorged && m.w.Waiting != WaitingDeliveredLess {
 		m.reason(why)
 		m.touch()
 	}
@@ -262,7 +264,7 @@ func (m *move) short(o Outcome) error {
 // it delivered less, unless one has decided on it already.
 func (m *move) shortLate(o Outcome) {
 	waits := m.w.Waiting == WaitingDeliveredLess
-	if o.Reason != ReasonDeliveredLess {
+	if o.Reason != WaitingDeliveredLess {
 		if waits && o.Confirmations > 0 { // a fork took that payment back, and the one in its place brought all
 			m.w.Delivered, m.changed = 0, true
 			m.reason("")

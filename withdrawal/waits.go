@@ -125,7 +125,7 @@ func (s *Service) alert(ctx context.Context, r storage.Row) error {
 		return err
 	}
 	detail := "it waits since " + webhook.Timestamp(wait.Since) + ": " + wait.Reason
-	if w.Waiting == WaitingHalted && w.Reason != "" {
+	if w.Waiting == WaitingHalted && w.Status == Pending && w.Stage != Handed && w.Reason != "" {
 		detail += " (" + w.Reason + ")"
 	}
 	s.c.Log.LogAttrs(ctx, slog.LevelWarn, "withdrawal_waiting", slog.String("tenant", w.Tenant), slog.String("withdrawal", w.ID),

@@ -42,19 +42,20 @@ type world struct {
 	ids     int
 	notices []withdrawal.Notice
 
-	fee      map[string]string // network fee by currency, whole coins
-	feeErr   error
-	setErr   error // of the tenant's fee
-	percent  string
-	flat     string
-	price    string
-	priceAge time.Duration
-	own      map[chain.Address]string
-	halted   string
-	ceiling  withdrawal.Ceiling
-	verdict  withdrawal.Verdict
-	verdErr  error
-	required int64
+	fee       map[string]string // network fee by currency, whole coins
+	feeErr    error
+	setErr    error // of the tenant's fee
+	percent   string
+	flat      string
+	price     string
+	priceAge  time.Duration
+	own       map[chain.Address]string
+	halted    string
+	haltsDown error // halts cannot be read
+	ceiling   withdrawal.Ceiling
+	verdict   withdrawal.Verdict
+	verdErr   error
+	required  int64
 }
 
 type account struct {
@@ -126,7 +127,7 @@ func newWorldOn(t tb, store storage.Store, change ...func(*withdrawal.Config)) *
 			}
 			return w.ceiling, nil
 		},
-		Halted: func(context.Context, string, string) (string, error) { return w.halted, nil },
+		Halted: func(context.Context, string, string) (string, error) { return w.halted, w.haltsDown },
 		Confirmations: func(*chain.Currency) int64 {
 			return w.required
 		},

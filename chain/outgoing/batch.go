@@ -61,6 +61,7 @@ const (
 	AbilityChildren Ability = "children"             // a child pays for a transaction that nodes keep
 	AbilityMerges   Ability = "merges"               // coins are merged for a payout that needs more of them than one transaction holds
 	AbilityEarly    Ability = "early_merges"         // coins are merged before a payout needs them
+	AbilityUnmined  Ability = "unmined_executed"     // that no block has a payment which was completed without confirmations is shown
 	AbilityUndone   Ability = "undone_landings"      // what a landing cost is taken back where a deep reorg undoes it
 )
 

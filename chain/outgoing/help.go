@@ -50,10 +50,13 @@ func (j *claimedIntent) shown() Help {
 // without a higher one the error names the first.
 func (n *Sender) SpeedUp(ctx context.Context, id string, maxCost ledger.Amount, by *Recorded) (before, after Help, err error) {
 	return n.intervene(ctx, id, by, func(j *claimedIntent) error {
+		in, err := n.inBlock(ctx, j)
 		switch {
+		case err != nil:
+			return err
 		case j.v.ended():
 			return noHelp(id, "it is "+string(j.v.State))
-		case j.v.State == Executed && j.v.Confirmations > 0:
+		case in:
 			return noHelp(id, "it is in a block")
 		case j.v.Cancelling && !helps(id):
 			return noHelp(id, "it is being cancelled")
@@ -72,14 +75,6 @@ func (n *Sender) SpeedUp(ctx context.Context, id string, maxCost ledger.Amount, 
 			return err
 		}
 		open := slices.DeleteFunc(byIntent[id], func(a *attempt) bool { return a.v.State != Open })
-		if j.v.State == Executed { // a node had it: a block has it, or has not yet
-			if err := n.ask(ctx, open); err != nil {
-				return err
-			}
-			if landed(open) != nil {
-				return noHelp(id, "it is in a block")
-			}
-		}
 		if len(open) >= n.MaxAttempts && !j.v.ExecutedReported {
 			return noHelp(id, fmt.Sprintf("it has %d transactions, and Config.MaxAttempts allows no more: it can be cancelled", len(open)))
 		}
@@ -94,6 +89,23 @@ func (n *Sender) SpeedUp(ctx context.Context, id string, maxCost ledger.Amount, 
 		j.v.BumpAt = n.Now()
 		return nil
 	})
+}
+
+// inBlock reports whether a block has the payment of an executed order. One that is executed without confirmations
+// may be in none: the node says.
+func (n *Sender) inBlock(ctx context.Context, j *claimedIntent) (bool, error) {
+	if j.v.State != Executed || j.v.Confirmations > 0 {
+		return j.v.State == Executed, nil
+	}
+	byIntent, err := n.attempts(ctx, j.id)
+	if err != nil {
+		return false, err
+	}
+	open := slices.DeleteFunc(byIntent[j.id], func(a *attempt) bool { return a.v.State != Open })
+	if err := n.ask(ctx, open); err != nil {
+		return false, err
+	}
+	return landed(open) != nil, nil
 }
 
 // CancelTransaction sees to it that an intent pays nobody: one of which nothing was signed

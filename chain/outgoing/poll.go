@@ -298,14 +298,29 @@ func (n *Sender) advance(ctx context.Context, j *claimedIntent, atts []*attempt)
 		return err
 	}
 	if j.v.Reason == "" && !n.Now().Before(j.v.BumpAt) && n.Now().Sub(p.open[0].v.Stored) >= n.TellAfter {
+		if j.v.State == Executed { // without confirmations
+			if may, err := n.mayTell(ctx, j); err != nil || !may {
+				return err
+			}
+			j.v.State = Signed
+		}
 		n.Log.Warn("stuck", slog.String("intent", j.id), slog.String("tx", j.v.Tx), slog.Time("since", p.open[0].v.Stored))
-		j.v.State = Signed // also one that is executed without confirmations
 		return n.tellPlace(ctx, j, p.open[len(p.open)-1], ReasonStuck)
 	}
 	if p.blocked {
 		return nil // nothing that we send helps until that block is final or gone
 	}
 	return n.rebroadcastOrReplace(ctx, j, &p)
+}
+
+// mayTell reports whether an owner may hear that no block has a payment which he takes for executed: he has
+// heard of that, and every process knows what to make of it.
+func (n *Sender) mayTell(ctx context.Context, j *claimedIntent) (bool, error) {
+	if knows, err := n.knows(ctx, AbilityUnmined); err != nil || !knows {
+		return false, err
+	}
+	_, row, _, err := Outcomes.One(ctx, n.Store, n.part, j.id)
+	return err == nil && row.Due.IsZero(), err
 }
 
 // paidBefore reports whether a transaction has paid an order that takes what the open ones
@@ -338,6 +353,8 @@ func (n *Sender) confirm(ctx context.Context, j *claimedIntent, p *attemptSummar
 	case reached && j.v.State != Executed:
 	case reached && a.st.Shortfall > 0 && j.v.Reason != ReasonDeliveredLess: // it was accepted before it landed
 	case a.mined() != j.v.Tx:
+	case reached && j.v.Confirmations == 0 && !n.Now().Before(j.v.BumpAt): // a fork that takes it gives it its time again
+		j.v.BumpAt = n.Now().Add(n.StuckAfter)
 	default:
 		return nil
 	}
@@ -381,7 +398,7 @@ func (n *Sender) rebroadcastOrReplace(ctx context.Context, j *claimedIntent, p *
 	newest := p.open[len(p.open)-1]
 	pending := slices.ContainsFunc(p.open, func(a *attempt) bool { return a.st.State == chain.Pending })
 	if pending && j.v.Confirmations == 0 && !j.v.ExecutedReported && j.v.State == Signed && !j.v.Cancelling {
-		j.v.State, j.v.ExecutedReported = Executed, true
+		j.v.State, j.v.ExecutedReported, j.v.Reason = Executed, true, ""
 		s := transition{op: onAccepted, due: n.Now().Add(n.Poll), outcome: n.outcome(j)}
 		s.outcome.Amount = j.paid(&newest.v)
 		return n.commit(ctx, j, s)

@@ -103,6 +103,31 @@ var nodeRemovals = []Bug{
 		Package: "./chain/outgoing", Test: "TestFT06_StuckIsShown",
 	},
 	{
+		ID: "FT06-completed-in-no-block", File: "chain/outgoing/poll.go",
+		Old:     `			j.v.State = Signed
+		}
+		n.Log.Warn("stuck"`,
+		New:     `			return nil
+		}
+		n.Log.Warn("stuck"`,
+		What:    "a payout that was completed without confirmations, and is in no block for hours, shows no reason",
+		Package: "./chain/outgoing", Test: "TestFT06_StuckWithoutConfirmationsIsShown",
+	},
+	{
+		ID: "FT06-executed-again-by-a-mempool", File: "chain/outgoing/poll.go",
+		Old:     `j.v.Confirmations == 0 && !j.v.ExecutedReported && j.v.State == Signed`,
+		New:     `j.v.Confirmations == 0 && j.v.State == Signed`,
+		What:    "a completed payout that no block takes flaps between stuck and executed",
+		Package: "./chain/outgoing", Test: "TestFT06_StuckWithoutConfirmationsIsShown",
+	},
+	{
+		ID: "FT06-halt-of-before", File: "withdrawal/move.go",
+		Old:     `m.w.Reason = "" // why it was halted`,
+		New:     `_ = m.w.Reason`,
+		What:    "a withdrawal goes on showing why it was halted",
+		Package: "./withdrawal", Test: "TestFT06_WhyAHaltedOneWaits",
+	},
+	{
 		ID: "FT06-only-if-first-heard", File: "withdrawal/outcome.go",
 		Old:     "		m.slow(o) // what",
 		New:     "		// what",
