@@ -32,6 +32,7 @@ var fields = map[string]string{
 	"rate_limits": "RATE_LIMITS", "allow_private_callbacks": "ALLOW_PRIVATE_CALLBACKS",
 	"fees.transaction": "TRANSACTION_FEE", "fees.network": "NETWORK_FEE", "fees.withdrawal": "WITHDRAWAL_FEE",
 	"signer.url": "SIGNER_URL", "signer.certificate": "SIGNER_CERTIFICATE", "signer.key": "SIGNER_KEY", "signer.ca": "SIGNER_CA", "signer.accounts": "SIGNER_ACCOUNTS",
+	"signer.store": "SIGNER_STORE", "signer.limits": "SIGNER_LIMITS",
 }
 
 // nodeFields are those of one network: see nodes.Settings.

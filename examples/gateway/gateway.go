@@ -47,8 +47,10 @@ type gateway struct {
 	auth    *auth.Service
 	api     *httpapi.Handler
 	metrics *metrics
-	pages   atomic.Pointer[checkout.Handler] // of customers, once the address is known
-	shown   credentials                      // for the greeting
+	// signerStore remembers what the signer in this program has signed, nil = store does.
+	signerStore storage.Store
+	pages       atomic.Pointer[checkout.Handler] // of customers, once the address is known
+	shown       credentials                      // for the greeting
 
 	// busy is held while background work is done in development, so that a
 	// /dev/ request returns when there is none left.
@@ -81,7 +83,9 @@ func open(ctx context.Context, s settings, log *slog.Logger) (*gateway, error) {
 		return nil, err
 	}
 	if len(s.command) > 0 {
-		g.store, err = findStore(s.store)
+		if g.store, err = findStore(s.store); err != nil {
+			err = fmt.Errorf("-store: %w", err)
+		}
 	} else {
 		g.store, err = openStore(ctx, s.store, s.migrate)
 	}
@@ -91,7 +95,7 @@ func open(ctx context.Context, s settings, log *slog.Logger) (*gateway, error) {
 	ready := false
 	defer func() {
 		if !ready {
-			_ = g.store.Close()
+			_ = g.closeStores()
 		}
 	}()
 	if err := g.store.Open(ctx, tables()...); err != nil {
@@ -124,8 +128,11 @@ func tables() []*storage.Table {
 // takes the operator's word that no other process runs: migrate. It has the gateway's tables
 // and more.
 func openStore(ctx context.Context, dsn string, migrate bool, more ...*storage.Table) (storage.Store, error) {
+	return makeStore(ctx, dsn, migrate, slices.Concat(tables(), more))
+}
+
+func makeStore(ctx context.Context, dsn string, migrate bool, tables []*storage.Table) (storage.Store, error) {
 	kind, rest, _ := strings.Cut(dsn, ":")
-	tables := slices.Concat(tables(), more)
 	switch kind {
 	case "memory":
 		return memory.New(), nil
@@ -172,14 +179,14 @@ func connectStore(dsn string) (storage.Store, error) {
 		}
 		return redisstore.New(client, redisstore.Options{}).Own(), nil
 	default:
-		return nil, fmt.Errorf("-store %s: … is not in this version; memory, sqlite:FILE, postgres://…, mysql://… and redis://… are", kind)
+		return nil, fmt.Errorf("%s: … is not in this version; memory, sqlite:FILE, postgres://…, mysql://… and redis://… are", kind)
 	}
 }
 
 func redisClient(dsn string) (*redis.Client, error) {
 	o, err := redis.ParseURL(dsn)
 	if err != nil {
-		return nil, errors.New("-store redis://…: must be redis://USER:PASSWORD@HOST:PORT/0") // the cause may repeat the password
+		return nil, errors.New("redis://…: must be redis://USER:PASSWORD@HOST:PORT/0") // the cause may repeat the password
 	}
 	return redis.NewClient(o), nil
 }
@@ -405,7 +412,14 @@ func (g *gateway) work(ctx context.Context) {
 func (g *gateway) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	return errors.Join(g.world.save(ctx), g.store.Close())
+	return errors.Join(g.world.save(ctx), g.closeStores())
+}
+
+func (g *gateway) closeStores() error {
+	if g.signerStore == nil {
+		return g.store.Close()
+	}
+	return errors.Join(g.store.Close(), g.signerStore.Close())
 }
 
 // floatCoins is what every simulated hot address gets for gas, in the network's

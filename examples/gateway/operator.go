@@ -46,7 +46,7 @@ func openHouse(ctx context.Context, s settings, log *slog.Logger) (*operator.Hou
 		return nil, err
 	}
 	return &operator.House{
-		App: g.app, Auth: g.auth, Close: g.store.Close, Keep: s.keep(), Tables: tables(), OpenStore: openCopy,
+		App: g.app, Auth: g.auth, Close: g.closeStores, Keep: s.keep(), Tables: tables(), OpenStore: openCopy,
 		Reseal: func(ctx context.Context) error { return ring.resealSeed(ctx, g.store) },
 	}, nil
 }
@@ -56,6 +56,9 @@ func (s *settings) keep() []string {
 	out := []string{"the key file " + s.keyFile + ": without it nothing sealed opens again", "the note " + sealedFile(s.keyFile) + " beside it"}
 	if s.signer.elsewhere() {
 		return append(out, "the signer's seed and its own store, on its machine", "the signer's accounts file "+s.signer.accounts)
+	}
+	if s.signerStore != "" {
+		out = append(out, "the signer's store (CRYPTOPAY_SIGNER_STORE): an older copy signs again what it has forgotten")
 	}
 	return append(out, "the seed's words: they are in the store, sealed with the key file")
 }
@@ -101,11 +104,11 @@ func findKeys(file string) (keyring, error) {
 func findStore(dsn string) (storage.Store, error) {
 	kind, rest, _ := strings.Cut(dsn, ":")
 	if kind == "memory" {
-		return nil, errors.New("-store memory: is the gateway's own: no other program sees it")
+		return nil, errors.New("memory: is the gateway's own: no other program sees it")
 	}
 	if kind == "sqlite" {
 		if _, err := os.Stat(rest); err != nil {
-			return nil, fmt.Errorf("-store: %w: name the gateway's, or start the gateway first", err)
+			return nil, fmt.Errorf("%w: name the gateway's, or start the gateway first", err)
 		}
 	}
 	return connectStore(dsn)

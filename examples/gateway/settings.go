@@ -17,6 +17,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/networks"
 	"github.com/cryptopay-go/cryptopay/examples/internal/nodes"
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
@@ -59,10 +60,13 @@ type settings struct {
 	base         string // public address of the interface
 	exposed      bool   // simulated chains may be served to others than this machine
 	patience     time.Duration
-	signer       signer   // on another machine
-	config       string   // the settings file, "" = none
-	tenants      []tenant // of the settings file
-	command      []string // of the operator, see operator.go; none = serve
+	signer       signer // on another machine
+	signerStore  string // of the signer in this program, "" = that of the App
+	ceilingsFile string
+	ceilings     *keys.Limits // of the signer in this program, nil = none
+	config       string       // the settings file, "" = none
+	tenants      []tenant     // of the settings file
+	command      []string     // of the operator, see operator.go; none = serve
 }
 
 // real reports whether real chains are configured.
@@ -135,6 +139,7 @@ func readWith(args []string, env func(string) string, tenants []tenant) (setting
 	s.privates, s.limiting = env("CRYPTOPAY_ALLOW_PRIVATE_CALLBACKS"), env("CRYPTOPAY_RATE_LIMITS")
 	s.private, s.limits = s.privates == "1", s.limiting != "off"
 	s.signer = readSigner(env)
+	s.signerStore, s.ceilingsFile = env("CRYPTOPAY_SIGNER_STORE"), env("CRYPTOPAY_SIGNER_LIMITS")
 	s.upgraded, s.reseal = env("CRYPTOPAY_UPGRADED") == "1", env("CRYPTOPAY_RESEAL") == "1"
 	s.retire = listOf(env("CRYPTOPAY_RETIRE"))
 	for _, n := range listOf(env("CRYPTOPAY_ELSEWHERE")) {
@@ -164,7 +169,8 @@ func readWith(args []string, env func(string) string, tenants []tenant) (setting
 		s.readPoll(or("CRYPTOPAY_POLL", "5s")),
 		s.readUnsealed(env("CRYPTOPAY_UNSEALED_UNTIL")),
 		s.check(),
-		s.checkStore(),
+		checkDSN("CRYPTOPAY_STORE", s.store),
+		s.checkRegistry(),
 		s.checkTenants(),
 	)
 	return s, errs
@@ -275,11 +281,11 @@ func (s *settings) check() error {
 	return nil
 }
 
-// checkStore refuses a kind of store that there is none of.
-func (s *settings) checkStore() error {
-	kind, rest, _ := strings.Cut(s.store, ":")
+// checkDSN refuses a kind of store that there is none of.
+func checkDSN(name, dsn string) error {
+	kind, rest, _ := strings.Cut(dsn, ":")
 	if !slices.Contains([]string{"memory", "sqlite", "postgres", "postgresql", "mysql", "redis", "rediss"}, kind) || kind == "sqlite" && rest == "" {
-		return errors.New("CRYPTOPAY_STORE must be memory, sqlite:FILE, postgres://…, mysql://… or redis://…")
+		return fmt.Errorf("%s must be memory, sqlite:FILE, postgres://…, mysql://… or redis://…", name)
 	}
 	return nil
 }

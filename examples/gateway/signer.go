@@ -75,12 +75,19 @@ func (g *gateway) custody(ctx context.Context, ring keyring, encode map[chain.Ne
 	if err != nil {
 		return nil, nil, err
 	}
-	cfg := keys.SignerConfig{Seed: seed, Chains: chains, Registry: keys.StoreRegistry{Store: g.store}, KeyOf: keyOf}
+	registry, err := g.registry(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg := keys.SignerConfig{Seed: seed, Chains: chains, Registry: registry, KeyOf: keyOf}
 	if !g.world.clock.Now().Before(g.unsealed) { // until then withdrawals without a mandate are paid
 		cfg.Mandates = cryptopay.MandateKeys(ring.of(forLibrary)...)
 	}
 	local, err := keys.NewSigner(cfg)
-	return source, local, err
+	if err != nil || g.signerStore == nil {
+		return source, local, err
+	}
+	return source, apart{local, g.signerStore}, nil
 }
 
 // remote asks a signer on another machine. Nothing here knows a private key.

@@ -322,9 +322,17 @@ func TestFS02_SignerElsewherePaysAnOrderOnce(t *testing.T) {
 	work()
 	require.Equal(t, "completed", i.ok("GET", "/withdrawal/"+w+"/", nil)["status"])
 	paid := i.g.world.sims[0].Balance(to, "ETH")
-	db, err := sqlx.Open("sqlite", path)
-	require.NoError(t, err)
-	defer db.Close()
+	saysUnpaid(t, path, w)
+	work()
+	require.Equal(t, paid.String(), i.g.world.sims[0].Balance(to, "ETH").String())
+	require.NoError(t, i.g.close())
+	k.stop()
+	require.Contains(t, k.said.String(), "may still be paid by attempt "+w+"/1")
+}
+
+// saysUnpaid edits a store until it says that a withdrawal, which was paid, is to be paid again.
+func saysUnpaid(t *testing.T, path, w string) {
+	t.Helper()
 	madeUp, err := mandate.Keys{mandate.Derive([]byte("another key"))}.SealEnding(mandate.Ending{Order: w, Dead: []mandate.Attempt{{ID: w + "/1"}}})
 	require.NoError(t, err)
 	for _, q := range []string{
@@ -332,17 +340,22 @@ func TestFS02_SignerElsewherePaysAnOrderOnce(t *testing.T) {
 		"UPDATE cryptopay_attempts SET fate = 'dead' WHERE intent = ?",
 		"UPDATE cryptopay_intents SET state = 'queued', due = 1, nonce = -1, tx = '', reached = 0, attempts = 8, endings = '[\"" + madeUp + "\"]' WHERE id = ?",
 	} {
-		done, err := db.ExecContext(t.Context(), q, w)
-		require.NoError(t, err)
-		n, err := done.RowsAffected()
-		require.NoError(t, err)
-		require.EqualValues(t, 1, n, q)
+		require.EqualValues(t, 1, edit(t, path, q, w), q)
 	}
-	work()
-	require.Equal(t, paid.String(), i.g.world.sims[0].Balance(to, "ETH").String())
-	require.NoError(t, i.g.close())
-	k.stop()
-	require.Contains(t, k.said.String(), "may still be paid by attempt "+w+"/1")
+}
+
+// edit is what somebody does who can write to a store on SQLite, beside the gateway. It returns
+// how many rows it has changed.
+func edit(t *testing.T, path, query string, args ...any) int64 {
+	t.Helper()
+	db, err := sqlx.Open("sqlite", path)
+	require.NoError(t, err)
+	defer db.Close()
+	done, err := db.ExecContext(t.Context(), query, args...)
+	require.NoError(t, err)
+	n, err := done.RowsAffected()
+	require.NoError(t, err)
+	return n
 }
 
 // Half a signer is refused by the name of what is missing, and so is a seed beside it.
@@ -439,25 +452,10 @@ func TestFS02_GatewaysSignerAsksForMandates(t *testing.T) {
 	for name, unsealed := range map[string]time.Time{"sealed": {}, "not yet": time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			i := newInside(t, "ETH")
-			g, client := i.g, i.g.world.clients[0]
+			g := newInside(t, "ETH").g
 			g.unsealed = unsealed
-			ring, _, err := loadKeys(g.s.keyFile)
-			require.NoError(t, err)
-			source, signer, err := g.custody(t.Context(), ring,
-				map[chain.Network]keys.Encode{"ETH": client.AddressOf}, map[chain.Network]keys.Chain{"ETH": client})
-			require.NoError(t, err)
-			ours, err := source.Derive(t.Context(), "ETH", 0, 1)
-			require.NoError(t, err)
-			in := chain.Intent{
-				ID: "made-up", Purpose: chain.ForWithdrawal, Tenant: tenantID, Network: "ETH", Currency: "ETH",
-				From: ours[0].Address, FromKey: ours[0].Key, To: "0x00000000000000000000000000000000000000a1", Amount: 1000, MaxCost: 1e9,
-			}
-			fee, err := client.EstimateFee(t.Context(), in)
-			require.NoError(t, err)
-			u, err := client.Build(t.Context(), chain.Order{Intent: in, Fee: fee, Attempt: 1})
-			require.NoError(t, err)
-			_, err = signer.Sign(t.Context(), chain.SignRequest{Intent: in, Attempt: "made-up/1", Unsigned: u, Keys: []chain.KeyRef{ours[0].Key}})
+			signer, r := unordered(t, g)
+			_, err := signer.Sign(t.Context(), r)
 			if unsealed.IsZero() {
 				require.ErrorIs(t, err, chain.ErrRefused)
 				require.ErrorContains(t, err, "mandate")
@@ -466,4 +464,26 @@ func TestFS02_GatewaysSignerAsksForMandates(t *testing.T) {
 			}
 		})
 	}
+}
+
+// unordered is a gateway's signer, and a request of a withdrawal that nobody ordered.
+func unordered(t *testing.T, g *gateway) (chain.Signer, chain.SignRequest) {
+	t.Helper()
+	client := g.world.clients[0]
+	ring, _, err := loadKeys(g.s.keyFile)
+	require.NoError(t, err)
+	source, signer, err := g.custody(t.Context(), ring,
+		map[chain.Network]keys.Encode{"ETH": client.AddressOf}, map[chain.Network]keys.Chain{"ETH": client})
+	require.NoError(t, err)
+	ours, err := source.Derive(t.Context(), "ETH", 0, 1)
+	require.NoError(t, err)
+	in := chain.Intent{
+		ID: "made-up", Purpose: chain.ForWithdrawal, Tenant: tenantID, Network: "ETH", Currency: "ETH",
+		From: ours[0].Address, FromKey: ours[0].Key, To: "0x00000000000000000000000000000000000000a1", Amount: 1000, MaxCost: 1e9,
+	}
+	fee, err := client.EstimateFee(t.Context(), in)
+	require.NoError(t, err)
+	u, err := client.Build(t.Context(), chain.Order{Intent: in, Fee: fee, Attempt: 1})
+	require.NoError(t, err)
+	return signer, chain.SignRequest{Intent: in, Attempt: "made-up/1", Unsigned: u, Keys: []chain.KeyRef{ours[0].Key}}
 }

@@ -3,18 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
-
-	"github.com/go-json-experiment/json/jsontext"
-	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
@@ -22,8 +16,8 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/keys/signerd"
 	"github.com/cryptopay-go/cryptopay/chain/mandate"
 	"github.com/cryptopay-go/cryptopay/chain/networks"
+	"github.com/cryptopay-go/cryptopay/examples/internal/policy"
 	"github.com/cryptopay-go/cryptopay/internal/secret"
-	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
 // config is the configuration file. Files are named from its folder on.
@@ -66,46 +60,30 @@ type module struct {
 
 // network is what may be signed on a network.
 type network struct {
-	Chain  string  `json:"chain"`  // "" is the main one; see CRYPTOPAY_CHAIN_… of the gateway
-	Pruned bool    `json:"pruned"` // see CRYPTOPAY_PRUNED_… of the gateway
-	Stake  string  `json:"stake"`  // of ADA; see CRYPTOPAY_STAKE_ADA of the gateway
-	Costs  []limit `json:"costs"`  // the most that the network may take
+	Chain  string `json:"chain"`  // "" is the main one; see CRYPTOPAY_CHAIN_… of the gateway
+	Pruned bool   `json:"pruned"` // see CRYPTOPAY_PRUNED_… of the gateway
+	Stake  string `json:"stake"`  // of ADA; see CRYPTOPAY_STAKE_ADA of the gateway
+	policy.Network
 }
 
 // currency is what may be paid to others.
 type currency struct {
-	Contract   string              `json:"contract"` // on other chains than the main one
-	Pays       []limit             `json:"pays"`
+	Contract string `json:"contract"` // on other chains than the main one
+	policy.Currency
 	Recipients []signerd.Recipient `json:"recipients"` // left out = anybody; an empty list = nobody
 }
 
-// limit is keys.Limit as people write it.
-type limit struct {
-	Amount decimal.Decimal `json:"amount"` // in coins
-	Per    string          `json:"per"`    // such as 24h
-}
-
-// readConfig reads the file and refuses what it does not know, and a name that stands in it
-// twice: one of the two would bound nothing.
+// readConfig reads the file.
 func readConfig(file string) (*config, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := jsontext.NewDecoder(bytes.NewReader(text)).ReadValue(); err != nil {
-		return nil, fmt.Errorf("%s: %w", filepath.Base(file), err)
-	}
-	in := json.NewDecoder(bytes.NewReader(text))
-	in.DisallowUnknownFields()
 	c := &config{
 		Listen: "127.0.0.1:8443", Certificate: "signer.crt", Key: "signer.key", CA: "ca.crt", Seed: "seed.json", Passphrase: "passphrase",
 		Registry: "registry.db", Log: "signed.log", dir: filepath.Dir(file),
 	}
-	err = in.Decode(c)
-	if _, more := in.Token(); err == nil && !errors.Is(more, io.EOF) {
-		err = errors.New("there is more than one configuration in it")
-	}
-	if err == nil {
+	if err = policy.Decode(text, c); err == nil {
 		err = c.check()
 	}
 	if err != nil {
@@ -130,46 +108,19 @@ func (c *config) check() (err error) {
 	if c.registry, c.clients, err = c.connect(); err != nil {
 		return err
 	}
-	c.limits = keys.Limits{Pays: map[string][]keys.Limit{}, Costs: map[chain.Network][]keys.Limit{}}
-	c.allow = map[string][]signerd.Recipient{}
+	networks, currencies := map[chain.Network]policy.Network{}, map[string]policy.Currency{}
 	for n, set := range c.Networks {
-		gas, err := c.registry.Gas(n)
-		if err != nil {
-			return err
-		}
-		if c.limits.Costs[n], err = units(gas, set.Costs); err != nil {
-			return fmt.Errorf("networks: %s: costs: %w", n, err)
-		}
+		networks[n] = set.Network
 	}
+	c.allow = map[string][]signerd.Recipient{}
 	for code, set := range c.Currencies {
-		of, err := c.registry.Currency(code)
-		if err != nil {
-			return fmt.Errorf("currencies: %w", err)
-		}
-		if c.limits.Pays[code], err = units(of, set.Pays); err != nil {
-			return fmt.Errorf("currencies: %s: pays: %w", code, err)
-		}
+		currencies[code] = set.Currency
 		if set.Recipients != nil {
 			c.allow[code] = set.Recipients
 		}
 	}
-	return nil
-}
-
-// units counts limits in the smallest units that are kept.
-func units(of *chain.Currency, list []limit) (out []keys.Limit, err error) {
-	for _, l := range list {
-		per, err := time.ParseDuration(l.Per)
-		if err != nil {
-			return nil, err
-		}
-		amount, err := of.Units(l.Amount, ledger.Down)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, keys.Limit{Amount: amount, Per: per})
-	}
-	return out, nil
+	c.limits, err = policy.Limits(c.registry, networks, currencies)
+	return err
 }
 
 func (c *config) hasModule() bool { return c.Module != module{} }
