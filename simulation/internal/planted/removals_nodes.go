@@ -104,10 +104,10 @@ var nodeRemovals = []Bug{
 	},
 	{
 		ID: "FT06-completed-in-no-block", File: "chain/outgoing/poll.go",
-		Old:     `			j.v.State = Signed
+		Old: `			j.v.State = Signed
 		}
 		n.Log.Warn("stuck"`,
-		New:     `			return nil
+		New: `			return nil
 		}
 		n.Log.Warn("stuck"`,
 		What:    "a payout that was completed without confirmations, and is in no block for hours, shows no reason",
