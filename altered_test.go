@@ -22,8 +22,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
-// insider is somebody who can write to the database of a host on SQLite, and nothing
-// else.
+// insider is somebody who can write to the database of a host, and nothing else.
 type insider struct {
 	*host
 	db    *sqlx.DB
@@ -129,13 +128,34 @@ func (i *insider) countsAltered() *int {
 // work lets workers meet errors: those of rows that were edited.
 func (i *insider) work(blocks int) {
 	for range blocks {
-		i.clock.Advance(16 * time.Second)
-		for _, c := range i.chains {
-			c.Mine(1)
+		i.blocks(1)
+	}
+}
+
+// blocks lets workers act once after some blocks.
+func (i *insider) blocks(n int) {
+	i.clock.Advance(time.Duration(n) * 16 * time.Second)
+	for _, c := range i.chains {
+		c.Mine(n)
+	}
+	if err := i.app.Step(i.t.Context()); err != nil { // as Run logs it
+		_, _ = fmt.Fprintln(i.log, err)
+	}
+}
+
+// until works until something is so, or a number of blocks is mined. It acts after each of the first
+// four, and then, when mostly time goes by, after every fifth.
+func (i *insider) until(blocks int, done func() bool) bool {
+	for n := 0; ; {
+		if done() || n >= blocks {
+			return done()
 		}
-		if err := i.app.Step(i.t.Context()); err != nil { // as Run logs it
-			_, _ = fmt.Fprintln(i.log, err)
+		more := 1
+		if n >= 4 {
+			more = 5
 		}
+		i.blocks(more)
+		n += more
 	}
 }
 

@@ -16,44 +16,68 @@ import (
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
+// ways are the tables of what the payout side keeps of a payout, and what is paid out on a network with
+// a nonce and on one with coins.
+var ways = []struct {
+	currency, amount string
+	tables           []*storage.Table
+}{
+	{"USDTERC20", "10", []*storage.Table{outgoing.Intents.Table, outgoing.Attempts.Table, outgoing.Outcomes.Table, outgoing.Nonces.Table, outgoing.InputReservations.Table}},
+	{"BTC", "0.0005", []*storage.Table{outgoing.Intents.Table, outgoing.Attempts.Table, outgoing.Batches.Table, outgoing.InputReservations.Table, outgoing.Coins.Table}},
+}
+
 // Every column of what the payout side keeps of a payout is edited, one at a time, when its
 // transaction is signed and not yet in a block: of its order, its transactions, their nonce or
 // coins, and what is told of it. It may wait by that. It is never paid twice, and never paid and
 // given back. What waits for hours is told, and goes on once the row is put right.
 func TestFS02_EveryColumnOfAPayoutOnItsWayIsEdited(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
-		currency, amount string
-		tables           []*storage.Table
-	}{
-		{"USDTERC20", "10", []*storage.Table{outgoing.Intents.Table, outgoing.Attempts.Table, outgoing.Outcomes.Table, outgoing.Nonces.Table, outgoing.InputReservations.Table}},
-		{"BTC", "0.0005", []*storage.Table{outgoing.Intents.Table, outgoing.Attempts.Table, outgoing.Batches.Table, outgoing.InputReservations.Table, outgoing.Coins.Table}},
-	} {
+	for _, c := range ways {
 		t.Run(c.currency, func(t *testing.T) {
-			t.Parallel()
-			i := newInsider(t, c.currency)
-			n := 0
-			for _, table := range c.tables {
-				of := classes[table.Name]
-				for _, column := range strings.Fields(of.authority + " " + of.witness + " " + of.bookkeeping) {
-					n++
-					i.editsOnItsWay(table, column, c.currency, c.amount)
+			insidersOf(t, c.currency, func(t *testing.T, i *insider) {
+				n := 0
+				for _, table := range c.tables {
+					of := classes[table.Name]
+					for _, column := range strings.Fields(of.authority + " " + of.witness + " " + of.bookkeeping) {
+						n++
+						i.setsOnItsWay(table, column, "", c.currency, c.amount)
+					}
 				}
-			}
-			require.Greater(t, n, 40)
-			if c.currency == "BTC" { // the change of a transaction whose row stays edited is not free again, and the merchant has few coins
-				return
-			}
-			for _, table := range c.tables {
-				for _, column := range slices.Sorted(maps.Keys(otherStates)) {
-					name, of := strings.CutPrefix(column, table.Name+".")
-					for _, value := range otherStates[column] {
-						if of {
-							i.setsOnItsWay(table, name, value, c.currency, c.amount)
+				require.Greater(t, n, 40)
+				if c.currency == "BTC" { // the change of a transaction whose row stays edited is not free again, and the merchant has few coins
+					return
+				}
+				for _, table := range c.tables {
+					for _, column := range slices.Sorted(maps.Keys(otherStates)) {
+						name, of := strings.CutPrefix(column, table.Name+".")
+						for _, value := range otherStates[column] {
+							if of {
+								i.setsOnItsWay(table, name, value, c.currency, c.amount)
+							}
 						}
 					}
 				}
-			}
+			})
+		})
+	}
+}
+
+// The same rows are deleted, and copied under another id.
+func TestFS02_RowsOfAPayoutOnItsWayAreDeletedAndCopied(t *testing.T) {
+	t.Parallel()
+	for _, c := range ways {
+		t.Run(c.currency, func(t *testing.T) {
+			insidersOf(t, c.currency, func(t *testing.T, i *insider) {
+				for _, table := range c.tables {
+					i.attacksOnItsWay(table, table.Name+" deleted", c.currency, c.amount, func(id string) (undo func(), ok bool) {
+						back := i.deletes(table.Name, "id = ?", id)
+						return func() { i.drops(table.Name, id); back() }, true
+					})
+					i.attacksOnItsWay(table, table.Name+" copied", c.currency, c.amount, func(id string) (undo func(), ok bool) {
+						return i.copies(table, id, id+"-copy")
+					})
+				}
+			})
 		})
 	}
 }
@@ -69,15 +93,21 @@ var otherStates = map[string][]string{
 	"outcomes.purpose": {"sweep", "gas", "cancel"},
 }
 
-// editsOnItsWay edits a column of a new payout that is on its way.
-func (i *insider) editsOnItsWay(table *storage.Table, column, currency, amount string) {
+// setsOnItsWay gives a column of a new payout that is on its way a value; "" = one that the column cannot have.
+func (i *insider) setsOnItsWay(table *storage.Table, column, value, currency, amount string) {
 	i.t.Helper()
-	i.setsOnItsWay(table, column, "", currency, amount)
+	i.attacksOnItsWay(table, strings.TrimSpace(table.Name+"."+column+" "+value), currency, amount, func(id string) (undo func(), ok bool) {
+		undo, ok = i.change(table, id, column)
+		if ok && value != "" {
+			i.edit("UPDATE cryptopay_"+table.Name+" SET "+column+" = ? WHERE id = ?", value, id)
+		}
+		return undo, ok
+	})
 }
 
-// setsOnItsWay is editsOnItsWay with a value; "" = one that the column cannot have.
-func (i *insider) setsOnItsWay(table *storage.Table, column, value, currency, amount string) {
-	t, name := i.t, strings.TrimSpace(table.Name+"."+column+" "+value)
+// attacksOnItsWay does something to a row of a new payout that is on its way.
+func (i *insider) attacksOnItsWay(table *storage.Table, name, currency, amount string, do func(id string) (undo func(), ok bool)) {
+	t := i.t
 	t.Helper()
 	cur, err := chain.MainnetRegistry().Currency(currency)
 	require.NoError(t, err)
@@ -85,12 +115,9 @@ func (i *insider) setsOnItsWay(table *storage.Table, column, value, currency, am
 	w, id := i.onItsWay(table, name, currency, amount)
 	delete(i.told, w.ID)
 	logged := len(i.log.heard())
-	undo, ok := i.change(table, id, column)
+	undo, ok := do(id)
 	if !ok {
 		return
-	}
-	if value != "" {
-		i.edit("UPDATE cryptopay_"+table.Name+" SET "+column+" = ? WHERE id = ?", value, id)
 	}
 	ended := func() withdrawal.Status {
 		got, err := i.app.Withdrawals.Get(t.Context(), i.tenant, w.ID)
@@ -107,9 +134,7 @@ func (i *insider) setsOnItsWay(table *storage.Table, column, value, currency, am
 		}
 		return ""
 	}
-	for n := 0; ended() == "" && n < 30; n++ {
-		i.work(1)
-	}
+	i.until(30, func() bool { return ended() != "" })
 	for hours := 0; ended() == "" && !i.told[w.ID] && !strings.Contains(i.log.heard()[logged:], w.ID); hours++ {
 		require.Less(t, hours, 8, "%s: it waits, and nobody hears of it", name)
 		i.clock.Advance(time.Hour)
@@ -128,9 +153,7 @@ func (i *insider) setsOnItsWay(table *storage.Table, column, value, currency, am
 	if table == outgoing.Intents.Table { // what was told by it, too
 		i.edit("UPDATE cryptopay_outcomes SET due = 1, (purpose, tenant, network) = (SELECT purpose, tenant, network FROM cryptopay_intents i WHERE i.id = cryptopay_outcomes.id) WHERE id = ?", w.ID)
 	}
-	for n := 0; ended() == "" && n < 200; n++ {
-		i.work(1)
-	}
+	i.until(200, func() bool { return ended() != "" })
 	require.Equal(t, withdrawal.Completed, ended(), name)
 }
 
@@ -155,10 +178,7 @@ func (i *insider) onItsWay(table *storage.Table, name, currency, amount string) 
 	for range 2 {
 		require.NoError(t, i.app.Step(t.Context()))
 	}
-	for n := 0; len(i.sent(w.ID))+len(i.sent(other.ID)) == 0; n++ {
-		require.Less(t, n, 60, name)
-		i.work(1) // until coins are there
-	}
+	require.True(t, i.until(60, func() bool { return len(i.sent(w.ID))+len(i.sent(other.ID)) > 0 }), "%s: coins are there", name)
 	where := map[*storage.Table]string{
 		outgoing.Intents.Table: "id = ?", outgoing.Outcomes.Table: "id = ?", outgoing.Batches.Table: "id = ?",
 		outgoing.Attempts.Table: "intent = ?", outgoing.InputReservations.Table: "intent = ?", outgoing.Coins.Table: "intent = ?",
@@ -166,7 +186,7 @@ func (i *insider) onItsWay(table *storage.Table, name, currency, amount string) 
 	}[table]
 	var ids []string
 	for _, of := range []withdrawal.Withdrawal{w, other} {
-		require.NoError(t, i.db.Select(&ids, "SELECT id FROM cryptopay_"+table.Name+" WHERE "+where, of.ID), name)
+		require.NoError(t, i.db.Select(&ids, i.db.Rebind("SELECT id FROM cryptopay_"+table.Name+" WHERE "+where), of.ID), name)
 		if len(ids) > 0 {
 			return of, ids[0]
 		}
@@ -177,19 +197,19 @@ func (i *insider) onItsWay(table *storage.Table, name, currency, amount string) 
 
 // An edited row of the nonce of a hot address stops what is sent from there: Verify names it.
 func TestFS02_EditedNonceIsNamed(t *testing.T) {
-	t.Parallel()
-	i := newInsider(t, "USDTERC20")
-	_, hot := i.onItsWay(outgoing.Nonces.Table, "supplier", "USDTERC20", "10")
-	require.NotContains(t, i.contradictions(), hot)
-	for _, set := range []string{"next_nonce = next_nonce - 1", "holder = 'nobody'"} {
-		undo := i.rowOf("nonces", hot)
-		i.edit("UPDATE cryptopay_nonces SET "+set+" WHERE id = ?", hot)
-		require.Contains(t, i.contradictions(), hot, set)
-		undo()
-		require.NotContains(t, i.contradictions(), hot, set)
-	}
-	i.work(40)
-	require.NotContains(t, i.contradictions(), hot)
+	insiders(t, func(t *testing.T, i *insider) {
+		_, hot := i.onItsWay(outgoing.Nonces.Table, "supplier", "USDTERC20", "10")
+		require.NotContains(t, i.contradictions(), hot)
+		for _, set := range []string{"next_nonce = next_nonce - 1", "holder = 'nobody'"} {
+			undo := i.rowOf("nonces", hot)
+			i.edit("UPDATE cryptopay_nonces SET "+set+" WHERE id = ?", hot)
+			require.Contains(t, i.contradictions(), hot, set)
+			undo()
+			require.NotContains(t, i.contradictions(), hot, set)
+		}
+		i.work(40)
+		require.NotContains(t, i.contradictions(), hot)
+	})
 }
 
 // TestFS02_OutputsOfATransactionThatPaysSeveral: somebody edits what a transaction pays, so that it seems to pay one of its

@@ -133,10 +133,15 @@ func TestFS02_EveryColumnHasAClass(t *testing.T) {
 
 // insiders are those of a database that others can write to.
 func insiders(t *testing.T, f func(t *testing.T, i *insider)) {
+	insidersOf(t, "USDTERC20", f)
+}
+
+// insidersOf are insiders whose merchant has a currency.
+func insidersOf(t *testing.T, currency string, f func(t *testing.T, i *insider)) {
 	t.Parallel()
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
-		f(t, newInsider(t, "USDTERC20"))
+		f(t, newInsider(t, currency))
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
@@ -147,7 +152,7 @@ func insiders(t *testing.T, f func(t *testing.T, i *insider)) {
 		store, err := postgres.Open(dsn, postgres.Options{})
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = store.Close() })
-		i := newInsiderOn(t, "USDTERC20", store, "pgx", dsn)
+		i := newInsiderOn(t, currency, store, "pgx", dsn)
 		i.slow = true
 		f(t, i)
 	})
@@ -193,6 +198,19 @@ func (i *insider) change(table *storage.Table, id, column string) (undo func(), 
 		return nil, false
 	}
 	return func() { i.t.Helper(); i.edit(set, was, id) }, true
+}
+
+// copies writes a row again under another id, and returns what takes it away; ok is false where
+// the database itself refuses.
+func (i *insider) copies(table *storage.Table, id, as string) (undo func(), ok bool) {
+	i.t.Helper()
+	columns := []string{"part", "version", "change_id", "due", "lease", "claims"}
+	for _, c := range table.Columns {
+		columns = append(columns, `"`+c.Name+`"`)
+	}
+	name, list := "cryptopay_"+table.Name, strings.Join(columns, ", ")
+	_, err := i.db.Exec(i.db.Rebind("INSERT INTO "+name+" (id, "+list+") SELECT ?, "+list+" FROM "+name+" WHERE id = ?"), as, id)
+	return func() { i.t.Helper(); i.drops(table.Name, as) }, err == nil
 }
 
 // finds reports whether Verify names an object, or cannot read its row.
@@ -292,12 +310,8 @@ func TestFS02_RowsOfAnOrderAreDeletedAndCopied(t *testing.T) {
 		to := world.Customer("copied")
 		w := i.withdraw("USDTERC20", "10", to)
 		for _, table := range []*storage.Table{withdrawal.Withdrawals.Table, storage.Activities.Table} {
-			columns := []string{"part", "version", "change_id", "due", "lease", "claims"}
-			for _, c := range table.Columns {
-				columns = append(columns, `"`+c.Name+`"`)
-			}
-			list := strings.Join(columns, ", ")
-			i.edit("INSERT INTO cryptopay_"+table.Name+" (id, "+list+") SELECT 'copy', "+list+" FROM cryptopay_"+table.Name+" WHERE id = ?", w.ID)
+			_, ok := i.copies(table, w.ID, "copy")
+			require.True(t, ok, table.Name)
 		}
 		i.work(40)
 		usdt, err := chain.MainnetRegistry().Currency("USDTERC20")
@@ -425,9 +439,10 @@ func TestFS02_EveryOtherAuthorityIsEdited(t *testing.T) {
 			require.NoError(t, err)
 			return !slices.ContainsFunc(all, func(r cryptopay.Report) bool { return !r.Sound() })
 		}
-		try := func(what, table, id string, do func() bool, undo func()) {
+		try := func(what, table, id string, do func() (undo func(), ok bool)) {
 			t.Helper()
-			if !do() {
+			undo, ok := do()
+			if !ok {
 				return
 			}
 			to := world.Customer(what + table + id)
@@ -445,25 +460,18 @@ func TestFS02_EveryOtherAuthorityIsEdited(t *testing.T) {
 			if n[table.Name] == 0 {
 				continue
 			}
-			name, columns := table.Name, []string{"part", "version", "change_id", "due", "lease", "claims"}
-			for _, c := range table.Columns {
-				columns = append(columns, `"`+c.Name+`"`)
-			}
-			list := strings.Join(columns, ", ")
+			name := table.Name
 			var ids []string
 			require.NoError(t, i.db.Select(&ids, "SELECT id FROM cryptopay_"+name+" ORDER BY id"))
 			if i.slow {
 				ids = ids[:1]
 			}
 			for _, id := range ids {
-				var back func()
-				gone := func() { _, _ = i.db.Exec("DELETE FROM cryptopay_" + name + " WHERE id = '" + id + "'") }
-				try("deleted", name, id, func() bool { back = i.deletes(name, "id = '"+id+"'"); return true }, func() { gone(); back() })
-				copied := id + "-copy"
-				try("copied", name, id, func() bool {
-					_, err := i.db.Exec(i.db.Rebind("INSERT INTO cryptopay_"+name+" (id, "+list+") SELECT ?, "+list+" FROM cryptopay_"+name+" WHERE id = ?"), copied, id)
-					return err == nil
-				}, func() { _, _ = i.db.Exec("DELETE FROM cryptopay_" + name + " WHERE id = '" + copied + "'") })
+				try("deleted", name, id, func() (func(), bool) {
+					back := i.deletes(name, "id = ?", id)
+					return func() { i.drops(name, id); back() }, true
+				})
+				try("copied", name, id, func() (func(), bool) { return i.copies(table, id, id+"-copy") })
 			}
 		}
 		for _, s := range silent {

@@ -28,7 +28,7 @@ func (i *insider) deletes(table, where string, args ...any) (back func()) {
 	i.t.Helper()
 	_, err := i.db.Exec("DROP TABLE IF EXISTS kept")
 	require.NoError(i.t, err)
-	_, err = i.db.Exec("CREATE TABLE kept AS SELECT * FROM cryptopay_"+table+" WHERE "+where, args...)
+	_, err = i.db.Exec(i.db.Rebind("CREATE TABLE kept AS SELECT * FROM cryptopay_"+table+" WHERE "+where), args...)
 	require.NoError(i.t, err)
 	i.edit("DELETE FROM cryptopay_"+table+" WHERE "+where, args...)
 	return func() {

@@ -140,14 +140,21 @@ func (i *insider) firstLands(n chain.Network, id string) string {
 	return first
 }
 
+// drops takes away a row that may be there.
+func (i *insider) drops(table, id string) {
+	i.t.Helper()
+	_, err := i.db.Exec(i.db.Rebind("DELETE FROM cryptopay_"+table+" WHERE id = ?"), id)
+	require.NoError(i.t, err)
+}
+
 // rowOf remembers a row, and returns what writes it again.
 func (i *insider) rowOf(table, id string) (undo func()) {
 	i.t.Helper()
 	back := i.deletes(table, "id = ?", id)
 	back()
 	return func() {
-		_, err := i.db.Exec("DELETE FROM cryptopay_"+table+" WHERE id = ?", id)
-		require.NoError(i.t, err)
+		i.t.Helper()
+		i.drops(table, id)
 		back()
 	}
 }

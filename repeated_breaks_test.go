@@ -197,7 +197,7 @@ func (i *insider) reverts(id string) {
 
 func (i *insider) sent(id string) (hashes []string) {
 	i.t.Helper()
-	require.NoError(i.t, i.db.Select(&hashes, "SELECT id FROM cryptopay_attempts WHERE intent = ? ORDER BY number", id))
+	require.NoError(i.t, i.db.Select(&hashes, i.db.Rebind("SELECT id FROM cryptopay_attempts WHERE intent = ? ORDER BY number"), id))
 	return hashes
 }
 
