@@ -36,9 +36,9 @@ bench-reads: ## what merchants and the operator read, at 10^4, 10^5 and 10^6 row
 dust: ## ten thousand payments of two cents: what forwarding costs is at most half of what it moves
 	go test ./wallet/treasury -run TestFT02_Dust -dust 10000 -timeout 2h -v
 
-coins: ## a payout of 2,000 coins on real nodes of BTC and LTC: they are merged first
+coins: ## payouts of 3 to 200 coins, and of N=2000 that are merged first, on real nodes of BTC and LTC
 	./test.sh tools
-	CRYPTOPAY_TEST_FULL=1 go test ./internal/e2e -run TestCoinsFT04 -coins $(or $(N),2000) -timeout 1h -v
+	CRYPTOPAY_TEST_FULL=1 go test ./internal/e2e -run 'TestCoinsFN02|TestCoinsFT04' -coins $(or $(N),2000) -timeout 1h -v
 
 viewers: ## live viewers of the checkout in one process, from another: memory per viewer above a bare stream, and that a change reaches all: N=10000, PAYMENTS=1
 	ulimit -n 65536 2>/dev/null; go test ./httpapi/checkout -v -run TestViewers -viewers $(or $(N),10000) -viewers.payments $(or $(PAYMENTS),1) -timeout 30m -count 1

@@ -30,6 +30,8 @@ type insider struct {
 	log   *alarms
 	told  map[string]bool // kinds of notices, and ids of withdrawals that they are about
 	slow  bool            // the store takes much longer for everything
+
+	attacked []withdrawal.Withdrawal // on their way
 }
 
 // alarms keeps the events that were logged as errors.
@@ -143,20 +145,17 @@ func (i *insider) blocks(n int) {
 	}
 }
 
-// until works until something is so, or a number of blocks is mined. It acts after each of the first
-// four, and then, when mostly time goes by, after every fifth.
+// until works until something is so, or a number of blocks is mined. It acts after the first block, the
+// second, the fourth and so on: mostly time goes by.
 func (i *insider) until(blocks int, done func() bool) bool {
-	for n := 0; ; {
-		if done() || n >= blocks {
-			return done()
-		}
-		more := 1
-		if n >= 4 {
-			more = 5
+	for n, more := 0, 1; n < blocks; more = n {
+		if done() {
+			return true
 		}
 		i.blocks(more)
 		n += more
 	}
+	return done()
 }
 
 func (i *insider) withdraw(currency, amount string, to chain.Address) withdrawal.Withdrawal {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/chain/refill"
@@ -365,8 +366,7 @@ var unnamed = map[string][]string{
 // The authority of all other tables is edited: of addresses, payments, forwardings, secrets,
 // seals, listings and fingerprints, those of orders and of credentials having tests of their
 // own. Nobody but a recipient gets anything, and Verify finds it, or the next Open does. Then each
-// row is deleted, and copied. On Postgres it is one row of each table, and of the edits a payout is
-// ordered once for each table.
+// row is deleted, and copied. On Postgres it is one address of each kind.
 func TestFS02_EveryOtherAuthorityIsEdited(t *testing.T) {
 	insiders(t, func(t *testing.T, i *insider) {
 		world, ctx := i.chains["ETH"], t.Context()
@@ -398,22 +398,18 @@ func TestFS02_EveryOtherAuthorityIsEdited(t *testing.T) {
 			var ids []string
 			require.NoError(t, i.db.Select(&ids, "SELECT id FROM cryptopay_"+table.Name+" WHERE "+where+" ORDER BY id LIMIT 2"))
 			require.NotEmpty(t, ids, table.Name)
-			if i.slow {
-				ids = ids[:1]
-			}
-			for at, column := range authority {
+			for _, column := range authority {
 				for _, id := range ids {
 					name := fmt.Sprintf("%s.%s of %s", table.Name, column, id)
 					to := world.Customer(name)
 					undo, ok := i.change(table, id, column)
 					require.True(t, ok, name)
-					if at == 0 || !i.slow {
-						w := i.withdraw("USDTERC20", "5", to)
-						i.work(4)
-						require.Zero(t, world.Balance(i.thief, "USDTERC20").Sign(), name)
-						got := world.Balance(to, "USDTERC20")
-						require.True(t, got.IsZero() || got.Equal(usdt.Decimal(w.Amount)), "%s: %s", name, got)
-					}
+					w := i.withdraw("USDTERC20", "5", to)
+					i.work(1)
+					i.blocks(3)
+					require.Zero(t, world.Balance(i.thief, "USDTERC20").Sign(), name)
+					got := world.Balance(to, "USDTERC20")
+					require.True(t, got.IsZero() || got.Equal(usdt.Decimal(w.Amount)), "%s: %s", name, got)
 					if opens[table.Name] {
 						require.Error(t, i.compose(i.configure).Open(ctx, keys.Tables()...), name)
 					} else {
@@ -447,7 +443,8 @@ func TestFS02_EveryOtherAuthorityIsEdited(t *testing.T) {
 			}
 			to := world.Customer(what + table + id)
 			w := i.withdraw("USDTERC20", "5", to)
-			i.work(4)
+			i.work(1)
+			i.blocks(3)
 			got := world.Balance(to, "USDTERC20")
 			require.True(t, got.IsZero() || got.Equal(usdt.Decimal(w.Amount)), "%s", got)
 			require.Zero(t, world.Balance(i.thief, "USDTERC20").Sign())
@@ -463,8 +460,9 @@ func TestFS02_EveryOtherAuthorityIsEdited(t *testing.T) {
 			name := table.Name
 			var ids []string
 			require.NoError(t, i.db.Select(&ids, "SELECT id FROM cryptopay_"+name+" ORDER BY id"))
-			if i.slow {
-				ids = ids[:1]
+			if i.slow && table == incoming.Addresses.Table { // most are like each other
+				ids = nil
+				require.NoError(t, i.db.Select(&ids, "SELECT min(id) FROM cryptopay_addresses GROUP BY use_for, tenant"))
 			}
 			for _, id := range ids {
 				try("deleted", name, id, func() (func(), bool) {
