@@ -366,7 +366,8 @@ var unnamed = map[string][]string{
 // The authority of all other tables is edited: of addresses, payments, forwardings, secrets,
 // seals, listings and fingerprints, those of orders and of credentials having tests of their
 // own. Nobody but a recipient gets anything, and Verify finds it, or the next Open does. Then each
-// row is deleted, and copied. On Postgres it is one address of each kind.
+// row is deleted, and copied. On Postgres a payout is ordered for one row of each table, and one
+// address of each kind is deleted.
 func TestFS02_EveryOtherAuthorityIsEdited(t *testing.T) {
 	insiders(t, func(t *testing.T, i *insider) {
 		world, ctx := i.chains["ETH"], t.Context()
@@ -399,17 +400,19 @@ func TestFS02_EveryOtherAuthorityIsEdited(t *testing.T) {
 			require.NoError(t, i.db.Select(&ids, "SELECT id FROM cryptopay_"+table.Name+" WHERE "+where+" ORDER BY id LIMIT 2"))
 			require.NotEmpty(t, ids, table.Name)
 			for _, column := range authority {
-				for _, id := range ids {
+				for at, id := range ids {
 					name := fmt.Sprintf("%s.%s of %s", table.Name, column, id)
 					to := world.Customer(name)
 					undo, ok := i.change(table, id, column)
 					require.True(t, ok, name)
-					w := i.withdraw("USDTERC20", "5", to)
-					i.work(1)
-					i.blocks(3)
-					require.Zero(t, world.Balance(i.thief, "USDTERC20").Sign(), name)
-					got := world.Balance(to, "USDTERC20")
-					require.True(t, got.IsZero() || got.Equal(usdt.Decimal(w.Amount)), "%s: %s", name, got)
+					if at == 0 || !i.slow {
+						w := i.withdraw("USDTERC20", "5", to)
+						i.work(1)
+						i.blocks(3)
+						require.Zero(t, world.Balance(i.thief, "USDTERC20").Sign(), name)
+						got := world.Balance(to, "USDTERC20")
+						require.True(t, got.IsZero() || got.Equal(usdt.Decimal(w.Amount)), "%s: %s", name, got)
+					}
 					if opens[table.Name] {
 						require.Error(t, i.compose(i.configure).Open(ctx, keys.Tables()...), name)
 					} else {
