@@ -117,6 +117,7 @@ func readWith(args []string, env func(string) string, tenants []tenant) (setting
 	f.StringVar(&s.config, "config", or("CRYPTOPAY_CONFIG", ""), "settings file; the environment and flags win over it (CRYPTOPAY_CONFIG)")
 	f.StringVar(&s.addr, "addr", or("CRYPTOPAY_ADDR", "127.0.0.1:8080"), "where to listen (CRYPTOPAY_ADDR)")
 	f.StringVar(&s.store, "store", or("CRYPTOPAY_STORE", "sqlite:cryptopay.db"), "memory, sqlite:FILE, postgres://… or mysql://… (CRYPTOPAY_STORE)")
+	f.Lookup("store").DefValue = "sqlite:cryptopay.db" // that of the environment may have a password
 	f.BoolVar(&s.dev, "dev", !s.real(), "serve /dev/ to play the customers and the miners; only with simulated chains")
 	f.StringVar(&s.keyFile, "key-file", or("CRYPTOPAY_KEY_FILE", ""), "file of the keys that seal what is stored, newest first; made where it is missing (CRYPTOPAY_KEY_FILE); defaults to FILE.key beside the database")
 	f.StringVar(&simulated, "networks", or("CRYPTOPAY_NETWORKS", ""), "simulated networks, comma-separated (CRYPTOPAY_NETWORKS); defaults to all")

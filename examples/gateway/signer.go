@@ -87,7 +87,8 @@ func (g *gateway) custody(ctx context.Context, ring keyring, encode map[chain.Ne
 	if err != nil || g.signerStore == nil {
 		return source, local, err
 	}
-	return source, apart{local, g.signerStore}, nil
+	name, _, err := readMark(ctx, g.signerStore, registryName)
+	return source, apart{local, g.signerStore, name}, err
 }
 
 // remote asks a signer on another machine. Nothing here knows a private key.

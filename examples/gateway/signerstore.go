@@ -24,6 +24,7 @@ import (
 // Marks of a registry. They are slots of the system's partition, where no network has any.
 const (
 	registryName   = "registry"        // the Intent is the name of the registry's own store
+	registryWhole  = "registry/whole"  // in the registry's own store: nothing is taken from the App's store any more
 	registryMoving = "registry/moving" // in the App's store: nothing is signed with it any more
 	registryMoved  = "registry/moved"  // in the App's store: the name of the store that has all of it now
 )
@@ -56,6 +57,8 @@ func (s *settings) checkRegistry() (err error) {
 	kind, _, _ := strings.Cut(s.signerStore, ":")
 	app, _, _ := strings.Cut(s.store, ":")
 	switch {
+	case app == "memory" && kind != "memory":
+		return fmt.Errorf("%s must be memory, as CRYPTOPAY_STORE is: the next start begins chains anew, and it would remember those before", store)
 	case kind == "memory" && app != "memory":
 		return fmt.Errorf("%s must not be memory: it would forget at each end what it has signed", store)
 	case sameStore(s.signerStore, s.store):
@@ -179,6 +182,9 @@ func (g *gateway) openSignerStore(ctx context.Context) (s storage.Store, err err
 		return nil, err
 	}
 	if err := s.Open(ctx, keys.LimitTables()...); err != nil {
+		if errors.Is(err, storage.ErrSchema) && !g.s.migrate && strings.HasPrefix(g.s.signerStore, "redis") {
+			err = fmt.Errorf("%w: stop every process on this store, then start one with -migrate", err)
+		}
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
@@ -201,6 +207,10 @@ func (g *gateway) moveRegistry(ctx context.Context) error {
 	if app != "" && app == own {
 		return errors.New("it is the database of CRYPTOPAY_STORE: name another one")
 	}
+	_, whole, err := readMark(ctx, g.signerStore, registryWhole)
+	if err != nil {
+		return err
+	}
 	moved, found, err := readMark(ctx, g.store, registryMoved)
 	switch {
 	case err != nil:
@@ -209,14 +219,29 @@ func (g *gateway) moveRegistry(ctx context.Context) error {
 		return errors.New("it is not the store that has what this gateway's signer has signed: name that one, or put its newest backup back")
 	case found:
 		return nil
+	case whole: // an older copy of the App's store, or somebody edited it: what it remembers now was not signed here
+		g.log.WarnContext(ctx, "signer_registry_unmarked", slog.String("action",
+			"the App's store does not say any more that the signer has a store of its own: an older copy was put back, or somebody edits it"))
+		_, err := setMark(ctx, g.store, registryMoving, own)
+		if err == nil {
+			_, err = setMark(ctx, g.store, registryMoved, own)
+		}
+		return err
 	case len(g.s.command) > 0:
 		return errors.New("it has not got yet what the App's store remembers: start the gateway first")
+	}
+	networks := g.s.all.Registry().Networks()
+	if err := knowsAll(ctx, g.store, networks); err != nil {
+		return err
 	}
 	if _, err := setMark(ctx, g.store, registryMoving, own); err != nil {
 		return err
 	}
-	rows, err := copyRegistry(ctx, g.store, g.signerStore, g.s.all.Registry().Networks())
+	rows, err := copyRegistry(ctx, g.store, g.signerStore, networks)
 	if err != nil {
+		return err
+	}
+	if _, err := setMark(ctx, g.signerStore, registryWhole, own); err != nil {
 		return err
 	}
 	if moved, err = setMark(ctx, g.store, registryMoved, own); err == nil && moved != own {
@@ -228,27 +253,41 @@ func (g *gateway) moveRegistry(ctx context.Context) error {
 	return err
 }
 
+// knowsAll refuses a registry with rows of networks that are not known here: they would stay behind.
+func knowsAll(ctx context.Context, from storage.Store, networks []chain.NetworkInfo) error {
+	for _, t := range keys.Tables() {
+		left, err := from.Count(ctx, storage.Query{Table: t})
+		if err != nil {
+			return err
+		}
+		parts := []storage.Partition{storage.System} // that of marks
+		for _, n := range networks {
+			parts = append(parts, storage.Network(string(n.Code)))
+		}
+		for _, p := range parts {
+			known, err := from.Count(ctx, storage.Query{Table: t, Partition: p})
+			if err != nil {
+				return err
+			}
+			left -= known
+		}
+		if left > 0 {
+			return fmt.Errorf("the App's store remembers %d rows of networks that are not known here: name their file as CRYPTOPAY_REGISTRY", left)
+		}
+	}
+	return nil
+}
+
 // copyRegistry takes along what another registry lacks, and changes nothing that it has. It
 // returns how many rows it has read.
 func copyRegistry(ctx context.Context, from, to storage.Store, networks []chain.NetworkInfo) (rows int64, err error) {
 	for _, t := range keys.Tables() {
-		all, err := from.Count(ctx, storage.Query{Table: t})
-		if err != nil {
-			return rows, err
-		}
-		copied, err := from.Count(ctx, storage.Query{Table: t, Partition: storage.System}) // marks stay
-		if err != nil {
-			return rows, err
-		}
 		for _, n := range networks {
 			part, err := copyPart(ctx, from, to, t, storage.Network(string(n.Code)))
 			if err != nil {
 				return rows, err
 			}
-			copied, rows = copied+part, rows+part
-		}
-		if copied < all {
-			return rows, fmt.Errorf("the App's store remembers %d rows of networks that are not known here: name their file as CRYPTOPAY_REGISTRY", all-copied)
+			rows += part
 		}
 	}
 	return rows, nil
@@ -326,12 +365,15 @@ func (m movable) Bind(ctx context.Context, b keys.Binding) error {
 
 // BindMany is Bind of each.
 func (m movable) BindMany(ctx context.Context, bs []keys.Binding) []error {
-	errs := m.StoreRegistry.BindMany(ctx, bs)
-	if err := m.check(ctx); err != nil {
-		for i := range errs {
-			if errs[i] == nil {
-				errs[i] = err
-			}
+	errs := make([]error, len(bs))
+	err := m.check(ctx) // nothing more is bound here: what is bound while it is copied may be copied in part
+	if err == nil {
+		errs = m.StoreRegistry.BindMany(ctx, bs)
+		err = m.check(ctx)
+	}
+	for i := range errs {
+		if errs[i] == nil {
+			errs[i] = err
 		}
 	}
 	return errs
@@ -349,11 +391,16 @@ func (m movable) check(ctx context.Context) error {
 type apart struct {
 	*keys.Signer
 	store storage.Store
+	name  string // of the store
 }
 
 // Ping implements chain.Pinger: without its registry it signs nothing.
 func (a apart) Ping(ctx context.Context) error {
-	if _, _, err := readMark(ctx, a.store, registryName); err != nil {
+	name, _, err := readMark(ctx, a.store, registryName)
+	if err == nil && name != a.name {
+		err = errors.New("it is another one than at the start, or was emptied: stop every process, and put its newest backup back")
+	}
+	if err != nil {
 		return fmt.Errorf("the signer's store: %w", err)
 	}
 	return nil

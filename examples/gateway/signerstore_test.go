@@ -266,6 +266,18 @@ func TestFS02_RegistryOfAGatewayMoves(t *testing.T) {
 	require.Equal(t, "0.03", p.got())
 	p.stop()
 
+	// Somebody takes the marks away too, and writes that the next transaction of what was paid was signed.
+	edit(t, p.file("dev.db"), "DELETE FROM cryptopay_signed_slots WHERE part = 'system'")
+	made := "INSERT INTO cryptopay_signed_attempts SELECT * FROM own.cryptopay_signed_attempts WHERE id = '" + paid + "/1'; UPDATE cryptopay_signed_attempts SET id = '" + paid + "/9'"
+	require.EqualValues(t, 1, edit(t, p.file("dev.db"), "ATTACH '"+p.file("signer.db")+"' AS own; "+made))
+	p.start()
+	own9, _, there, err := keys.SignedAttempts.One(t.Context(), p.g.signerStore, storage.Network("ETH"), paid+"/9")
+	require.NoError(t, err)
+	require.False(t, there, "%v: nothing is taken from the App's store once all was", own9)
+	p.work()
+	require.Equal(t, "0.03", p.got())
+	p.stop()
+
 	require.ErrorContains(t, p.refused("CRYPTOPAY_SIGNER_STORE", ""), "CRYPTOPAY_SIGNER_STORE is missing")
 	require.ErrorContains(t, p.refused("CRYPTOPAY_SIGNER_STORE", "sqlite:"+p.file("empty.db")), "it is not the store")
 	require.ErrorContains(t, p.operator(""), "CRYPTOPAY_SIGNER_STORE is missing")
@@ -302,6 +314,10 @@ func TestFS02_RegistryMovesBesideAnotherProcess(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, first, again)
 	require.NoError(t, after.(chain.Pinger).Ping(t.Context()))
+	_, mark, _, err := keys.SignedSlots.One(t.Context(), g.signerStore, storage.System, registryName)
+	require.NoError(t, err)
+	require.NoError(t, storage.CommitOne(t.Context(), g.signerStore, storage.Change{ID: "emptied", Partition: storage.System, Drop: []storage.Row{mark}}))
+	require.ErrorContains(t, after.(chain.Pinger).Ping(t.Context()), "or was emptied")
 }
 
 // The database of the App is refused under another name, too.
@@ -368,16 +384,19 @@ func TestFS02_RegistryMovesThroughInterruptions(t *testing.T) {
 		}
 	}
 	// What is there already stays, and rows of a network that nobody knows are not left behind.
-	g = &gateway{store: memory.New(), signerStore: own, log: g.log, s: g.s}
+	g = &gateway{store: memory.New(), signerStore: memory.New(), log: g.log, s: g.s}
 	require.NoError(t, g.store.Open(t.Context(), tables()...))
-	other := keys.StoreRegistry{Store: g.store}
-	require.NoError(t, other.Bind(t.Context(), keys.Binding{Network: "ETH", Intent: "other", Attempt: "w0/1", Slots: []string{"a/0"}}))
+	require.NoError(t, g.signerStore.Open(t.Context(), keys.LimitTables()...))
+	for in, registry := range map[string]keys.StoreRegistry{"other": {Store: g.store}, "w0": {Store: g.signerStore}} {
+		require.NoError(t, registry.Bind(t.Context(), keys.Binding{Network: "ETH", Intent: in, Attempt: "w0/1", Slots: []string{"a/0"}}))
+	}
 	require.NoError(t, g.moveRegistry(t.Context()))
-	kept, _, _, err := keys.SignedAttempts.One(t.Context(), own, storage.Network("ETH"), "w0/1")
+	kept, _, _, err := keys.SignedAttempts.One(t.Context(), g.signerStore, storage.Network("ETH"), "w0/1")
 	require.NoError(t, err)
 	require.Equal(t, "w0", kept.Intent)
-	g.store = memory.New()
+	g.store, g.signerStore = memory.New(), memory.New()
 	require.NoError(t, g.store.Open(t.Context(), tables()...))
+	require.NoError(t, g.signerStore.Open(t.Context(), keys.LimitTables()...))
 	require.NoError(t, keys.StoreRegistry{Store: g.store}.Bind(t.Context(), keys.Binding{Network: "MOON", Intent: "x", Attempt: "x/1", Slots: []string{"x"}}))
 	require.ErrorContains(t, g.moveRegistry(t.Context()), "networks that are not known")
 }
@@ -410,6 +429,8 @@ func TestFS07_SettingsOfTheSignersStore(t *testing.T) {
 		"no such kind":          {env: map[string]string{store: "oracle://secret"}, bad: store + " must be"},
 		"no file":               {env: map[string]string{store: "sqlite:"}, bad: store + " must be"},
 		"memory":                {env: map[string]string{store: "memory"}, bad: store + " must not be memory"},
+		"lasting beside memory": {env: map[string]string{store: "sqlite:signer.db", "CRYPTOPAY_STORE": "memory"}, bad: store + " must be memory"},
+		"a flag that is none":   {args: []string{"-nope"}, env: map[string]string{"CRYPTOPAY_STORE": "postgres://pay:secret@db/pay"}, bad: "flags:"},
 		"memory beside memory":  {env: map[string]string{store: "memory", "CRYPTOPAY_STORE": "memory"}},
 		"the App's":             {env: map[string]string{store: "sqlite:./cryptopay.db"}, bad: store + " is the database of CRYPTOPAY_STORE"},
 		"the App's by a flag":   {args: []string{"-store", "sqlite:x.db"}, env: map[string]string{store: "sqlite:x.db"}, bad: store + " is the database"},

@@ -184,4 +184,32 @@ var signerRemovals = []Bug{
 		New:  "	if more, ok := c.(chain.Coster); ok && false {",
 		What: "fees that no payload tells are burnt without bound", Package: "chain/tron", Test: "TestFS07_AccountsThatAreMadeCountAsFees",
 	},
+	{
+		ID: "FS02-registry-copied-again", File: "examples/gateway/signerstore.go",
+		Old:     `	case whole: //`,
+		New:     `	case whole && moved == "never": //`,
+		What:    "what somebody writes into the App's store is taken for signed by a signer with a store of its own",
+		Package: "examples/gateway", Test: "TestFS02_RegistryOfAGatewayMoves",
+	},
+	{
+		ID: "FS02-handed-out-after-the-mark", File: "examples/gateway/signerstore.go",
+		Old:     `	if err == nil && found {
+		err = errors.New("CRYPTOPAY_SIGNER_STORE is missing`,
+		New:     `	if err != nil && found {
+		err = errors.New("CRYPTOPAY_SIGNER_STORE is missing`,
+		What:    "a process signs with the App's store while the registry moves away from it",
+		Package: "examples/gateway", Test: "TestFS02_RegistryMovesBesideAnotherProcess",
+	},
+	{
+		ID: "FS02-rows-left-behind", File: "examples/gateway/signerstore.go",
+		Old:     `			rows += part
+`,
+		New:     `			rows += part
+			if rows > 0 {
+				return rows, nil
+			}
+`,
+		What:    "a registry that moves leaves rows behind",
+		Package: "examples/gateway", Test: "TestFS02_RegistryMovesThroughInterruptions",
+	},
 }
