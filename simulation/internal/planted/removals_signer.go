@@ -193,18 +193,18 @@ var signerRemovals = []Bug{
 	},
 	{
 		ID: "FS02-handed-out-after-the-mark", File: "examples/gateway/signerstore.go",
-		Old:     `	if err == nil && found {
+		Old: `	if err == nil && found {
 		err = errors.New("CRYPTOPAY_SIGNER_STORE is missing`,
-		New:     `	if err != nil && found {
+		New: `	if err != nil && found {
 		err = errors.New("CRYPTOPAY_SIGNER_STORE is missing`,
 		What:    "a process signs with the App's store while the registry moves away from it",
 		Package: "examples/gateway", Test: "TestFS02_RegistryMovesBesideAnotherProcess",
 	},
 	{
 		ID: "FS02-rows-left-behind", File: "examples/gateway/signerstore.go",
-		Old:     `			rows += part
+		Old: `			rows += part
 `,
-		New:     `			rows += part
+		New: `			rows += part
 			if rows > 0 {
 				return rows, nil
 			}
