@@ -117,7 +117,7 @@ func TestFS02_EditedCredentialGrantsNothing(t *testing.T) {
 		sound, err := i.Verify(i.ctx, "")
 		require.NoError(t, err)
 		require.Empty(t, sound)
-		columns := 0
+		columns, copied := 0, 0
 		for _, table := range auth.Tables() {
 			if table.Name == "application_sequence" {
 				continue
@@ -149,8 +149,10 @@ func TestFS02_EditedCredentialGrantsNothing(t *testing.T) {
 				i.write(was)
 				require.Equal(t, 3, i.uses(), "put back")
 			}
+			copied += i.copiesAndDeletes(table)
 		}
 		require.Equal(t, 10+8+7, columns)
+		require.Positive(t, copied)
 	}
 	each(t, f)
 	t.Run("postgres", func(t *testing.T) {
@@ -162,9 +164,43 @@ func TestFS02_EditedCredentialGrantsNothing(t *testing.T) {
 	})
 }
 
+// copiesAndDeletes copies each row of a table under another id: Verify names the copy, unless the database refuses it. Then it
+// takes away the insider's own, which grants nothing more. It returns how many copies the database took.
+func (i *insider) copiesAndDeletes(table *storage.Table) (copied int) {
+	i.t.Helper()
+	for _, was := range i.rows(table) {
+		made := was
+		made.ID, made.Version = "made-up", 0
+		if storage.CommitOne(i.ctx, i.store, storage.Change{ID: i.newID(), Partition: storage.System, Put: []storage.Row{made}}) == nil {
+			found, err := i.Verify(i.ctx, "")
+			require.NoError(i.t, err)
+			require.Len(i.t, found, 1, table.Name)
+			require.Equal(i.t, "made-up", found[0].ID)
+			made.Version = 1
+			i.drop(made)
+			copied++
+		}
+		require.Equal(i.t, 3, i.uses(), table.Name)
+		if scalars, err := table.Encode(was.Value); err != nil || scalars[1] != tenant && was.ID != i.row {
+			continue // the other tenant's
+		}
+		i.drop(was)
+		require.Less(i.t, i.uses(), 3, "%s deleted", table.Name)
+		was.Version = 0
+		i.write(was)
+		require.Equal(i.t, 3, i.uses(), "put back")
+	}
+	return copied
+}
+
+func (i *insider) drop(r storage.Row) {
+	i.t.Helper()
+	require.NoError(i.t, storage.CommitOne(i.ctx, i.store, storage.Change{ID: i.newID(), Partition: storage.System, Drop: []storage.Row{r}}))
+}
+
 // A row that was made up, copied from another one, or lost its seal grants nothing.
 func TestFS02_CredentialThatNobodyMadeGrantsNothing(t *testing.T) {
-	each(t, func(t *testing.T, w *world) {
+	f := func(t *testing.T, w *world) {
 		i := newInsider(t, w)
 		keys := auth.Tables()[2]
 		require.Equal(t, "api_keys", keys.Name)
@@ -193,6 +229,14 @@ func TestFS02_CredentialThatNobodyMadeGrantsNothing(t *testing.T) {
 		n, err := i.Reseal(i.ctx)
 		require.NoError(t, err)
 		require.Zero(t, n, "what has no seal is not sealed once all was")
+	}
+	each(t, f)
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		if testing.Short() {
+			t.Skip("a server of its own takes seconds")
+		}
+		f(t, onPostgres(t))
 	})
 }
 
