@@ -28,7 +28,7 @@ type fileSettings struct {
 // fields are the settings of a file that are one text, by the name in the environment.
 var fields = map[string]string{
 	"listen": "ADDR", "metrics_listen": "METRICS_ADDR", "base_url": "BASE_URL", "store": "STORE", "key_file": "KEY_FILE", "mnemonic": "MNEMONIC",
-	"log": "LOG", "poll": "POLL", "registry": "REGISTRY", "simulated": "NETWORKS", "prices": "PRICES", "retire": "RETIRE", "elsewhere": "ELSEWHERE", "house_addresses": "HOUSE_ADDRESSES",
+	"log": "LOG", "poll": "POLL", "verify": "VERIFY", "registry": "REGISTRY", "simulated": "NETWORKS", "prices": "PRICES", "retire": "RETIRE", "elsewhere": "ELSEWHERE", "house_addresses": "HOUSE_ADDRESSES",
 	"rate_limits": "RATE_LIMITS", "allow_private_callbacks": "ALLOW_PRIVATE_CALLBACKS",
 	"fees.transaction": "TRANSACTION_FEE", "fees.network": "NETWORK_FEE", "fees.withdrawal": "WITHDRAWAL_FEE",
 	"signer.url": "SIGNER_URL", "signer.certificate": "SIGNER_CERTIFICATE", "signer.key": "SIGNER_KEY", "signer.ca": "SIGNER_CA", "signer.accounts": "SIGNER_ACCOUNTS",

@@ -382,6 +382,9 @@ func (g *gateway) health(w http.ResponseWriter, r *http.Request) {
 
 // work does what is due until ctx ends.
 func (g *gateway) work(ctx context.Context) {
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	beside.Go(func() { g.verify(ctx) })
 	if !g.s.dev {
 		if err := g.app.Run(ctx); err != nil {
 			g.log.Error("work_ended", "error", err)

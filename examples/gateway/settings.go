@@ -48,6 +48,7 @@ type settings struct {
 	nodes        nodes.Nodes       // of real networks
 	prices       map[string]string // in USD, that stay as they are
 	poll         time.Duration
+	verify       time.Duration   // between two looks at the books, 0 = none
 	networks     []chain.Network // simulated
 	retire       []string        // currencies, see cryptopay.Config.Retire
 	elsewhere    []chain.Network // see cryptopay.Config.Elsewhere
@@ -168,6 +169,7 @@ func readWith(args []string, env func(string) string, tenants []tenant) (setting
 		s.readNetworks(simulated),
 		s.readPrices(env("CRYPTOPAY_PRICES")),
 		s.readPoll(or("CRYPTOPAY_POLL", "5s")),
+		s.readVerify(or("CRYPTOPAY_VERIFY", verifyEvery)),
 		s.readUnsealed(env("CRYPTOPAY_UNSEALED_UNTIL")),
 		s.check(),
 		checkDSN("CRYPTOPAY_STORE", s.store),
