@@ -596,8 +596,8 @@ var doorRemovals = []Bug{
 	},
 	{
 		ID: "FS09-name-forgotten", File: "examples/gateway/names.go",
-		Old:  "	\"UNSEALED_UNTIL\", \"UPGRADED\", \"WITHDRAWAL_FEE\",",
-		New:  "	\"WITHDRAWAL_FEE\",",
+		Old:  "	\"UNSEALED_UNTIL\", \"UPGRADED\", \"VERIFY\", \"WITHDRAWAL_FEE\",",
+		New:  "	\"VERIFY\", \"WITHDRAWAL_FEE\",",
 		What: "a setting that is read is refused as unknown", Package: "examples/gateway", Test: "TestFS09_EverySettingIsKnown",
 	},
 	{
