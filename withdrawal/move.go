@@ -113,7 +113,7 @@ func (m *move) reason(why string) {
 	if why == m.w.Waiting {
 		return
 	}
-	if m.w.Waiting == WaitingHalted && m.w.Reason == m.was.Reason {
+	if m.was.Status == Pending && m.w.Waiting == WaitingHalted && m.w.Reason == m.was.Reason {
 		m.w.Reason = "" // why it was halted
 	}
 	m.w.Waiting, m.w.WaitingSince = why, m.now

@@ -93,7 +93,7 @@ const waitingNode = "node"
 func (m *move) queued(o Outcome) error {
 	shown := m.w.Waiting == WaitingAltered || m.w.Waiting == WaitingDeliveredLess
 	altered := o.Reason == WaitingAltered // shown however old it is: somebody may have edited its time, too
-	if altered && !shown && m.w.Live() {
+	if altered && !shown && (m.w.Live() || m.w.early()) {
 		m.notice(NoticeAltered, "it waits: the rows of its payout contradict each other, or a transaction that is none of its own may have paid it (order_altered in the log names it)")
 	}
 	switch m.w.Status {
@@ -109,8 +109,8 @@ func (m *move) queued(o Outcome) error {
 		if o.Reason != "" {
 			m.newest(o)
 		}
-	case Completed: // the same, of one whose owner asked for no confirmations
-		if o.Reason != waitingNode && !altered {
+	case Completed: // the same
+		if o.Reason != waitingNode {
 			m.lateReason(o, o.Reason)
 		}
 	}
@@ -234,10 +234,13 @@ func slowReason(o Outcome) string {
 	return ""
 }
 
+// early reports whether w was completed without confirmations.
+func (w *Withdrawal) early() bool { return w.Status == Completed && w.Required == 0 && !w.found() }
+
 // lateReason shows why no block has the payment of a withdrawal that was completed without
 // confirmations. One that a fork took back shows that until it is in a block again.
 func (m *move) lateReason(o Outcome, why string) {
-	if m.w.Required > 0 || m.w.found() || !m.newer(o) {
+	if !m.w.early() || !m.newer(o) {
 		return
 	}
 	m.changed = m.changed || o.At.After(m.w.OutcomeAt)
@@ -297,6 +300,7 @@ func (m *move) dead(o Outcome) error {
 		}
 		return m.step(onDead, Failed)
 	case Completed:
+		m.lateReason(o, "") // an operator hears of it
 		m.contradiction(o)
 	}
 	return nil
@@ -310,6 +314,7 @@ func (m *move) ended(o Outcome) error {
 		return m.step(onCancel, Cancelled)
 	case Completed:
 		if !m.w.found() { // else its order ended because another transaction had paid it
+			m.lateReason(o, "")
 			m.contradiction(o)
 		}
 	case Processing:

@@ -298,14 +298,15 @@ func (n *Sender) advance(ctx context.Context, j *claimedIntent, atts []*attempt)
 		return err
 	}
 	if j.v.Reason == "" && !n.Now().Before(j.v.BumpAt) && n.Now().Sub(p.open[0].v.Stored) >= n.TellAfter {
-		if j.v.State == Executed { // without confirmations
-			if may, err := n.mayTell(ctx, j); err != nil || !may {
-				return err
-			}
-			j.v.State = Signed
+		may, err := n.mayTell(ctx, j)
+		if err != nil {
+			return err
 		}
-		n.Log.Warn("stuck", slog.String("intent", j.id), slog.String("tx", j.v.Tx), slog.Time("since", p.open[0].v.Stored))
-		return n.tellPlace(ctx, j, p.open[len(p.open)-1], ReasonStuck)
+		if may { // else it is sent again and replaced as ever
+			n.Log.Warn("stuck", slog.String("intent", j.id), slog.String("tx", j.v.Tx), slog.Time("since", p.open[0].v.Stored))
+			j.v.State = Signed // also one that is executed without confirmations
+			return n.tellPlace(ctx, j, p.open[len(p.open)-1], ReasonStuck)
+		}
 	}
 	if p.blocked {
 		return nil // nothing that we send helps until that block is final or gone
@@ -313,14 +314,22 @@ func (n *Sender) advance(ctx context.Context, j *claimedIntent, atts []*attempt)
 	return n.rebroadcastOrReplace(ctx, j, &p)
 }
 
-// mayTell reports whether an owner may hear that no block has a payment which he takes for executed: he has
-// heard of that, and every process knows what to make of it.
+// mayTell reports whether owners may hear that no block has a payment. Those who take it for executed have heard
+// of that before, and every process knows what to make of it.
 func (n *Sender) mayTell(ctx context.Context, j *claimedIntent) (bool, error) {
-	if knows, err := n.knows(ctx, AbilityUnmined); err != nil || !knows {
-		return false, err
+	if j.v.State != Executed {
+		return true, nil
 	}
-	_, row, _, err := Outcomes.One(ctx, n.Store, n.part, j.id)
-	return err == nil && row.Due.IsZero(), err
+	if !n.able(ctx, AbilityUnmined) {
+		return false, nil
+	}
+	ids := []string{j.id}
+	for _, m := range j.members {
+		ids = append(ids, m.id)
+	}
+	rows, err := n.Store.Rows(ctx, Outcomes.Table, storage.Keys(n.part, ids...)...)
+	untold := slices.ContainsFunc(rows, func(r storage.Row) bool { return !r.Due.IsZero() })
+	return err == nil && !untold, err
 }
 
 // paidBefore reports whether a transaction has paid an order that takes what the open ones
@@ -355,6 +364,7 @@ func (n *Sender) confirm(ctx context.Context, j *claimedIntent, p *attemptSummar
 	case a.mined() != j.v.Tx:
 	case reached && j.v.Confirmations == 0 && !n.Now().Before(j.v.BumpAt): // a fork that takes it gives it its time again
 		j.v.BumpAt = n.Now().Add(n.StuckAfter)
+		return n.commit(ctx, j, transition{op: onMined, due: n.Now().Add(n.Poll)})
 	default:
 		return nil
 	}
@@ -398,7 +408,7 @@ func (n *Sender) rebroadcastOrReplace(ctx context.Context, j *claimedIntent, p *
 	newest := p.open[len(p.open)-1]
 	pending := slices.ContainsFunc(p.open, func(a *attempt) bool { return a.st.State == chain.Pending })
 	if pending && j.v.Confirmations == 0 && !j.v.ExecutedReported && j.v.State == Signed && !j.v.Cancelling {
-		j.v.State, j.v.ExecutedReported, j.v.Reason = Executed, true, ""
+		j.v.State, j.v.ExecutedReported, j.v.Reason, j.v.BumpAt = Executed, true, "", n.Now().Add(n.StuckAfter)
 		s := transition{op: onAccepted, due: n.Now().Add(n.Poll), outcome: n.outcome(j)}
 		s.outcome.Amount = j.paid(&newest.v)
 		return n.commit(ctx, j, s)

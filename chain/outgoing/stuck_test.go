@@ -1,6 +1,7 @@
 package outgoing_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -141,4 +142,31 @@ func TestFT06_SpeedUpBehindAnotherNamesThatOne(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, w.step())
 	require.Len(t, w.attempts("a"), 2, "replaced at once")
+}
+
+// A process of before would not know what to make of it: until there is none, nobody is told, and the payment is sent
+// again and replaced as ever.
+func TestFT06_StuckWithoutConfirmationsBesideAProcessOfBefore(t *testing.T) {
+	testenv.Sequential(t)
+	t.Parallel()
+	w := funded(t, setup{change: func(c *outgoing.Config) {
+		c.Able = func(_ context.Context, a outgoing.Ability) (bool, error) { return a != outgoing.AbilityUnmined, nil }
+	}})
+	in := w.intent("a", coin)
+	in.Confirmations = 0
+	w.submit(in)
+	w.stickAll()
+	w.chain.SetFeeLevel(100 * w.chain.FeeLevel())
+	require.NoError(t, w.step())
+	w.advance(poll)
+	require.NoError(t, w.step())
+	w.past(w.attempts("a")[0].Stored.Add(w.late() * 13 / 12))
+	was := len(w.attempts("a"))
+	w.past(w.attempts("a")[0].Stored.Add(w.late() * 2))
+	require.Greater(t, len(w.attempts("a")), was, "it is replaced")
+	require.Equal(t, []any{outgoing.Executed, outgoing.Reason("")}, []any{w.last("a").State, w.last("a").Reason})
+	w.chain.SetFeeLevel(0)
+	w.run(60)
+	w.paid(in)
+	w.sound()
 }

@@ -383,12 +383,12 @@ func (g *gateway) health(w http.ResponseWriter, r *http.Request) {
 // work does what is due until ctx ends.
 func (g *gateway) work(ctx context.Context) {
 	var beside sync.WaitGroup
-	defer beside.Wait()
 	beside.Go(func() { g.verify(ctx) })
 	if !g.s.dev {
 		if err := g.app.Run(ctx); err != nil {
 			g.log.Error("work_ended", "error", err)
 		}
+		beside.Wait()
 		return
 	}
 	// Chains grow only by /dev/mine, and withdrawals are picked up only by the
@@ -409,6 +409,7 @@ func (g *gateway) work(ctx context.Context) {
 		}
 		g.busy.Unlock()
 	}
+	beside.Wait()
 }
 
 // close ends everything; chains are written down once more.

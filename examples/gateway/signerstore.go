@@ -215,18 +215,12 @@ func (g *gateway) moveRegistry(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case found && moved != own:
+	case found && (moved != own || !whole):
 		return errors.New("it is not the store that has what this gateway's signer has signed: name that one, or put its newest backup back")
 	case found:
 		return nil
-	case whole: // an older copy of the App's store, or somebody edited it: what it remembers now was not signed here
-		g.log.WarnContext(ctx, "signer_registry_unmarked", slog.String("action",
-			"the App's store does not say any more that the signer has a store of its own: an older copy was put back, or somebody edits it"))
-		_, err := setMark(ctx, g.store, registryMoving, own)
-		if err == nil {
-			_, err = setMark(ctx, g.store, registryMoved, own)
-		}
-		return err
+	case whole:
+		return g.markAgain(ctx, own)
 	case len(g.s.command) > 0:
 		return errors.New("it has not got yet what the App's store remembers: start the gateway first")
 	}
@@ -244,13 +238,76 @@ func (g *gateway) moveRegistry(ctx context.Context) error {
 	if _, err := setMark(ctx, g.signerStore, registryWhole, own); err != nil {
 		return err
 	}
-	if moved, err = setMark(ctx, g.store, registryMoved, own); err == nil && moved != own {
+	if err := g.markMoved(ctx, own); err != nil {
+		return err
+	}
+	g.log.InfoContext(ctx, "signer_registry_moved", slog.Int64("rows", rows))
+	return nil
+}
+
+func (g *gateway) markMoved(ctx context.Context, own string) error {
+	moved, err := setMark(ctx, g.store, registryMoved, own)
+	if err == nil && moved != own {
 		err = errors.New("another process names another store: all of a gateway must name the same one")
 	}
+	return err
+}
+
+// markAgain writes into the App's store that the signer has a store of its own, which has all that was
+// signed. That it is not written there is what an interruption leaves, an older copy of the App's store, and
+// somebody who edits it. Nothing is taken from there: the signer would believe it.
+func (g *gateway) markAgain(ctx context.Context, own string) error {
+	moving, begun, err := readMark(ctx, g.store, registryMoving)
+	if err != nil {
+		return err
+	}
+	if !begun || moving != own {
+		g.log.WarnContext(ctx, "signer_registry_unmarked", slog.String("action",
+			"the App's store does not say any more that the signer has a store of its own: an older copy was put back, or somebody edits it"))
+	}
+	if len(g.s.command) > 0 {
+		return nil
+	}
+	n, err := lacking(ctx, g.store, g.signerStore, g.s.all.Registry().Networks())
+	if err == nil && n > 0 {
+		err = fmt.Errorf("the App's store remembers %d rows that it lacks: somebody wrote them, or a gateway signed with the App's store again; "+
+			"delete them if they are not yours, or begin with an empty store", n)
+	}
 	if err == nil {
-		g.log.InfoContext(ctx, "signer_registry_moved", slog.Int64("rows", rows))
+		_, err = setMark(ctx, g.store, registryMoving, own)
+	}
+	if err == nil {
+		err = g.markMoved(ctx, own)
 	}
 	return err
+}
+
+// lacking counts the rows of a registry that another one does not have.
+func lacking(ctx context.Context, from, to storage.Store, networks []chain.NetworkInfo) (n int, err error) {
+	for _, t := range keys.Tables() {
+		for _, network := range networks {
+			p := storage.Network(string(network.Code))
+			for last := ""; ; {
+				rows, err := from.Find(ctx, storage.Query{Table: t, Partition: p, IDs: true, Where: []storage.Cond{{Column: storage.ColID, Op: storage.Gt, Value: last}}, Limit: copyLot})
+				if err != nil {
+					return n, err
+				}
+				if len(rows) == 0 {
+					break
+				}
+				ids := make([]string, len(rows))
+				for i := range rows {
+					ids[i], last = rows[i].ID, rows[i].ID
+				}
+				there, err := to.Rows(ctx, t, storage.Keys(p, ids...)...)
+				if err != nil {
+					return n, err
+				}
+				n += len(rows) - len(there)
+			}
+		}
+	}
+	return n, nil
 }
 
 // knowsAll refuses a registry with rows of networks that are not known here: they would stay behind.

@@ -13,7 +13,8 @@ import (
 
 const (
 	verifyFirst  = 3 * time.Minute  // after the start: a start is not slowed
-	verifyAgain  = 10 * time.Minute // after a look that failed or found something, and then twice as long each time
+	verifyAgain  = 10 * time.Minute // after a look that failed or found something, and then twice as long each time, up to verifySlow
+	verifySlow   = time.Hour
 	verifyEvery  = "24h"
 	verifyLeast  = time.Minute // between two looks: each reads the whole store
 	verifyLogged = 5           // findings that a line of the log names
@@ -52,7 +53,7 @@ func (g *gateway) verify(ctx context.Context) {
 			wait, again = g.s.verify, verifyAgain
 			continue
 		}
-		wait, again = min(again, g.s.verify), min(2*again, g.s.verify)
+		wait, again = min(again, g.s.verify), min(2*again, verifySlow)
 	}
 }
 
@@ -105,7 +106,7 @@ func faults(r *cryptopay.Report) []string {
 		add("hold %s %s %d", h.Account, h.Asset, h.Held-h.Owed)
 	}
 	for _, u := range r.Unexplained {
-		add("%s %s posted %d stated %d", u.Kind, u.ID, u.Posted, u.Stated)
+		add("%s %s %d", u.Kind, u.ID, u.Posted-u.Stated)
 	}
 	for _, c := range r.Contradictions {
 		add("%s %s", c.Kind, c.ID)

@@ -104,12 +104,8 @@ var nodeRemovals = []Bug{
 	},
 	{
 		ID: "FT06-completed-in-no-block", File: "chain/outgoing/poll.go",
-		Old: `			j.v.State = Signed
-		}
-		n.Log.Warn("stuck"`,
-		New: `			return nil
-		}
-		n.Log.Warn("stuck"`,
+		Old:     `	if !n.able(ctx, AbilityUnmined) {`,
+		New:     `	if n.able(ctx, AbilityUnmined) {`,
 		What:    "a payout that was completed without confirmations, and is in no block for hours, shows no reason",
 		Package: "./chain/outgoing", Test: "TestFT06_StuckWithoutConfirmationsIsShown",
 	},

@@ -186,8 +186,8 @@ var signerRemovals = []Bug{
 	},
 	{
 		ID: "FS02-registry-copied-again", File: "examples/gateway/signerstore.go",
-		Old:     `	case whole: //`,
-		New:     `	case whole && moved == "never": //`,
+		Old:     `	case whole:`,
+		New:     `	case whole && moved == "never":`,
 		What:    "what somebody writes into the App's store is taken for signed by a signer with a store of its own",
 		Package: "examples/gateway", Test: "TestFS02_RegistryOfAGatewayMoves",
 	},
