@@ -143,7 +143,7 @@ export GOGC=300 # programs of tests are small: collecting less often saves a ten
 # Later parts kill processes more often and play more worlds, and make nocgo compiles all that there
 # is once more. Three packages at a time: many wait for servers.
 later='^(TestL01_W02_H01_KilledGatewayLosesAndDoublesNothing|TestFE01_L01_KilledConsumers|TestWorld|TestFS07_WithoutCgo)$'
-go test -p 3 -timeout 45m -skip "$later" ./... 2>&1 | tee "$tools/test.log"
+go test -p 3 -timeout 75m -skip "$later" ./... 2>&1 | tee "$tools/test.log"
 say "kill -9, thirty times on every durable store; make kills does a thousand"
 go test -timeout 20m -count 1 ./examples/gateway -run TestL01 -kills 30 -v | grep -v '^===' | tee -a "$tools/test.log"
 go test -timeout 20m -count 1 ./storage/stream -run FE01_L01 -kills 30
