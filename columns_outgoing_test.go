@@ -16,8 +16,8 @@ import (
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
-// ways are the tables of what the payout side keeps of a payout, and what is paid out on a network with
-// a nonce and on one with coins.
+// ways are two payouts, one on a network with nonces and one on a network with coins, and the tables in which the
+// payout side keeps each.
 var ways = []struct {
 	currency, amount string
 	tables           []*storage.Table

@@ -93,7 +93,7 @@ const waitingNode = "node"
 func (m *move) queued(o Outcome) error {
 	shown := m.w.Waiting == WaitingAltered || m.w.Waiting == WaitingDeliveredLess
 	altered := o.Reason == WaitingAltered // shown however old it is: somebody may have edited its time, too
-	if altered && !shown && (m.w.Live() || m.w.early()) {
+	if altered && !shown && (m.w.Live() || m.w.unconfirmed()) {
 		m.notice(NoticeAltered, "it waits: the rows of its payout contradict each other, or a transaction that is none of its own may have paid it (order_altered in the log names it)")
 	}
 	switch m.w.Status {
@@ -234,13 +234,15 @@ func slowReason(o Outcome) string {
 	return ""
 }
 
-// early reports whether w was completed without confirmations.
-func (w *Withdrawal) early() bool { return w.Status == Completed && w.Required == 0 && !w.found() }
+// unconfirmed reports whether w was completed without confirmations.
+func (w *Withdrawal) unconfirmed() bool {
+	return w.Status == Completed && w.Required == 0 && !w.found()
+}
 
 // lateReason shows why no block has the payment of a withdrawal that was completed without
 // confirmations. One that a fork took back shows that until it is in a block again.
 func (m *move) lateReason(o Outcome, why string) {
-	if !m.w.early() || !m.newer(o) {
+	if !m.w.unconfirmed() || !m.newer(o) {
 		return
 	}
 	m.changed = m.changed || o.At.After(m.w.OutcomeAt)

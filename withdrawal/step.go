@@ -31,16 +31,17 @@ const (
 	// got less than was ordered. Payouts of the currency are halted for the tenant until an
 	// operator calls TakeDelivered or PayMissing.
 	WaitingDeliveredLess = "delivered_less"
-	// WaitingOccupied: it is processing, or completed without confirmations; its payment is not replaced by a dearer one as nodes
-	// keep an earlier one in its place. It waits until that has landed or nodes let it go.
+	// WaitingOccupied: it is processing, or completed without confirmations; its payment is not
+	// replaced by a dearer one as nodes keep an earlier one in its place. It waits until that has
+	// landed or nodes let it go.
 	WaitingOccupied = "occupied"
 	// WaitingGasShort and WaitingFeeTooHigh: it is processing, or completed without confirmations; the
 	// network asks for more than its payment offers, and the operator's coins do not bear it, or its
 	// amount is not worth it. As pending it waits for the same.
 	WaitingGasShort   = "gas_float_short"
 	WaitingFeeTooHigh = "fee_above_cap"
-	// WaitingStuck: it is processing, or completed without confirmations, and for an hour or more its payment has been in no block. It is
-	// sent again, and replaced where that helps.
+	// WaitingStuck: it is processing, or completed without confirmations, and for an hour or more its
+	// payment has been in no block. It is sent again, and replaced where that helps.
 	WaitingStuck = "stuck"
 	// WaitingReorged: it is processing or completed, and the block of its payment was
 	// replaced. The same transaction is sent again until it lands.

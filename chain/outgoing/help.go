@@ -74,8 +74,7 @@ func (n *Sender) SpeedUp(ctx context.Context, id string, maxCost ledger.Amount, 
 		if err != nil {
 			return err
 		}
-		open := slices.DeleteFunc(byIntent[id], func(a *attempt) bool { return a.v.State != Open })
-		if len(open) >= n.MaxAttempts && !j.v.ExecutedReported {
+		if open := slices.DeleteFunc(byIntent[id], func(a *attempt) bool { return a.v.State != Open }); len(open) >= n.MaxAttempts && !j.v.ExecutedReported {
 			return noHelp(id, fmt.Sprintf("it has %d transactions, and Config.MaxAttempts allows no more: it can be cancelled", len(open)))
 		}
 		first, err := n.first(ctx, j)
@@ -91,8 +90,8 @@ func (n *Sender) SpeedUp(ctx context.Context, id string, maxCost ledger.Amount, 
 	})
 }
 
-// inBlock reports whether a block has the payment of an executed order. One that is executed without confirmations
-// may be in none: the node says.
+// inBlock reports whether a block has the payment of an executed order. Where its owner asked for no
+// confirmations it may be in none: the node is asked.
 func (n *Sender) inBlock(ctx context.Context, j *claimedIntent) (bool, error) {
 	if j.v.State != Executed || j.v.Confirmations > 0 {
 		return j.v.State == Executed, nil

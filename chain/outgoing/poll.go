@@ -314,8 +314,8 @@ func (n *Sender) advance(ctx context.Context, j *claimedIntent, atts []*attempt)
 	return n.rebroadcastOrReplace(ctx, j, &p)
 }
 
-// mayTell reports whether owners may hear that no block has a payment. Those who take it for executed have heard
-// of that before, and every process knows what to make of it.
+// mayTell reports whether the owners of a payment may be told that no block has it. An executed one must have been
+// told as executed before, and every process must know AbilityUnmined.
 func (n *Sender) mayTell(ctx context.Context, j *claimedIntent) (bool, error) {
 	if j.v.State != Executed {
 		return true, nil

@@ -60,6 +60,21 @@ func TestFT06_StuckIsShown(t *testing.T) {
 	})
 }
 
+// executedInNoBlock is an order without confirmations that a node has, and that no block takes as fees have risen.
+func (w *world) executedInNoBlock(id string) chain.Intent {
+	w.t.Helper()
+	in := w.intent(id, coin)
+	in.Confirmations = 0
+	w.submit(in)
+	w.stickAll()
+	w.chain.SetFeeLevel(100 * w.chain.FeeLevel())
+	require.NoError(w.t, w.step())
+	w.advance(poll)
+	require.NoError(w.t, w.step())
+	require.Equal(w.t, []any{outgoing.Executed, outgoing.Reason("")}, []any{w.last(id).State, w.last(id).Reason})
+	return in
+}
+
 // TestFT06_StuckWithoutConfirmationsIsShown: an owner asked for no confirmations, and was told that his payment is
 // executed when a node had it. Fees rise before a block takes it. He hears that it is stuck, an operator can help it,
 // and no node's word that it has it still makes it executed again.
@@ -67,15 +82,7 @@ func TestFT06_StuckWithoutConfirmationsIsShown(t *testing.T) {
 	testenv.Sequential(t)
 	t.Parallel()
 	families(t, func(t *testing.T, w *world) {
-		in := w.intent("a", coin)
-		in.Confirmations = 0
-		w.submit(in)
-		w.stickAll()
-		w.chain.SetFeeLevel(100 * w.chain.FeeLevel())
-		require.NoError(t, w.step())
-		w.advance(poll)
-		require.NoError(t, w.step())
-		require.Equal(t, []any{outgoing.Executed, outgoing.Reason("")}, []any{w.last("a").State, w.last("a").Reason})
+		in := w.executedInNoBlock("a")
 		speedUp := func(id string) error {
 			_, _, err := w.Net.SpeedUp(w.ctx, "a", 0, &outgoing.Recorded{ID: id, Op: outgoing.Operation{At: w.Net.Now()}})
 			return err
@@ -144,22 +151,15 @@ func TestFT06_SpeedUpBehindAnotherNamesThatOne(t *testing.T) {
 	require.Len(t, w.attempts("a"), 2, "replaced at once")
 }
 
-// A process of before would not know what to make of it: until there is none, nobody is told, and the payment is sent
-// again and replaced as ever.
+// While a process of an earlier version may run, no owner is told that no block has a payment that he takes for
+// executed. The payment is sent again and replaced as ever.
 func TestFT06_StuckWithoutConfirmationsBesideAProcessOfBefore(t *testing.T) {
 	testenv.Sequential(t)
 	t.Parallel()
 	w := funded(t, setup{change: func(c *outgoing.Config) {
 		c.Able = func(_ context.Context, a outgoing.Ability) (bool, error) { return a != outgoing.AbilityUnmined, nil }
 	}})
-	in := w.intent("a", coin)
-	in.Confirmations = 0
-	w.submit(in)
-	w.stickAll()
-	w.chain.SetFeeLevel(100 * w.chain.FeeLevel())
-	require.NoError(t, w.step())
-	w.advance(poll)
-	require.NoError(t, w.step())
+	in := w.executedInNoBlock("a")
 	w.past(w.attempts("a")[0].Stored.Add(w.late() * 13 / 12))
 	was := len(w.attempts("a"))
 	w.past(w.attempts("a")[0].Stored.Add(w.late() * 2))

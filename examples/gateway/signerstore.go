@@ -253,9 +253,9 @@ func (g *gateway) markMoved(ctx context.Context, own string) error {
 	return err
 }
 
-// markAgain writes into the App's store that the signer has a store of its own, which has all that was
-// signed. That it is not written there is what an interruption leaves, an older copy of the App's store, and
-// somebody who edits it. Nothing is taken from there: the signer would believe it.
+// markAgain marks an App's store anew whose marks are gone, though the signer's store is whole. An
+// interruption leaves it so, an older copy that was put back, and somebody who edits it. Nothing is copied:
+// the signer would believe what such a person writes.
 func (g *gateway) markAgain(ctx context.Context, own string) error {
 	moving, begun, err := readMark(ctx, g.store, registryMoving)
 	if err != nil {
@@ -269,45 +269,17 @@ func (g *gateway) markAgain(ctx context.Context, own string) error {
 		return nil
 	}
 	n, err := lacking(ctx, g.store, g.signerStore, g.s.all.Registry().Networks())
-	if err == nil && n > 0 {
-		err = fmt.Errorf("the App's store remembers %d rows that it lacks: somebody wrote them, or a gateway signed with the App's store again; "+
+	if err != nil {
+		return err
+	}
+	if n > 0 {
+		return fmt.Errorf("the App's store remembers %d rows that it lacks: somebody wrote them, or a gateway signed with the App's store again; "+
 			"delete them if they are not yours, or begin with an empty store", n)
 	}
-	if err == nil {
-		_, err = setMark(ctx, g.store, registryMoving, own)
+	if _, err := setMark(ctx, g.store, registryMoving, own); err != nil {
+		return err
 	}
-	if err == nil {
-		err = g.markMoved(ctx, own)
-	}
-	return err
-}
-
-// lacking counts the rows of a registry that another one does not have.
-func lacking(ctx context.Context, from, to storage.Store, networks []chain.NetworkInfo) (n int, err error) {
-	for _, t := range keys.Tables() {
-		for _, network := range networks {
-			p := storage.Network(string(network.Code))
-			for last := ""; ; {
-				rows, err := from.Find(ctx, storage.Query{Table: t, Partition: p, IDs: true, Where: []storage.Cond{{Column: storage.ColID, Op: storage.Gt, Value: last}}, Limit: copyLot})
-				if err != nil {
-					return n, err
-				}
-				if len(rows) == 0 {
-					break
-				}
-				ids := make([]string, len(rows))
-				for i := range rows {
-					ids[i], last = rows[i].ID, rows[i].ID
-				}
-				there, err := to.Rows(ctx, t, storage.Keys(p, ids...)...)
-				if err != nil {
-					return n, err
-				}
-				n += len(rows) - len(there)
-			}
-		}
-	}
-	return n, nil
+	return g.markMoved(ctx, own)
 }
 
 // knowsAll refuses a registry with rows of networks that are not known here: they would stay behind.
@@ -338,52 +310,66 @@ func knowsAll(ctx context.Context, from storage.Store, networks []chain.NetworkI
 // copyRegistry takes along what another registry lacks, and changes nothing that it has. It
 // returns how many rows it has read.
 func copyRegistry(ctx context.Context, from, to storage.Store, networks []chain.NetworkInfo) (rows int64, err error) {
-	for _, t := range keys.Tables() {
-		for _, n := range networks {
-			part, err := copyPart(ctx, from, to, t, storage.Network(string(n.Code)))
-			if err != nil {
-				return rows, err
-			}
-			rows += part
-		}
-	}
-	return rows, nil
+	err = eachLot(ctx, from, networks, func(t *storage.Table, p storage.Partition, lot []storage.Row) error {
+		rows += int64(len(lot))
+		return putMissing(ctx, to, t, p, lot)
+	})
+	return rows, err
+}
+
+// lacking counts the rows of a registry that another one does not have.
+func lacking(ctx context.Context, from, to storage.Store, networks []chain.NetworkInfo) (n int, err error) {
+	err = eachLot(ctx, from, networks, func(t *storage.Table, p storage.Partition, lot []storage.Row) error {
+		missing, err := missingOf(ctx, to, t, p, lot)
+		n += len(missing)
+		return err
+	})
+	return n, err
 }
 
 // copyLot is how many rows are read and written at once.
 const copyLot = 200
 
-func copyPart(ctx context.Context, from, to storage.Store, t *storage.Table, p storage.Partition) (n int64, err error) {
-	for last := ""; ; {
-		rows, err := from.Find(ctx, storage.Query{Table: t, Partition: p, Where: []storage.Cond{{Column: storage.ColID, Op: storage.Gt, Value: last}}, Limit: copyLot})
-		if err != nil || len(rows) == 0 {
-			return n, err
+// eachLot calls f with all rows of a registry.
+func eachLot(ctx context.Context, from storage.Store, networks []chain.NetworkInfo, f func(t *storage.Table, p storage.Partition, lot []storage.Row) error) error {
+	for _, t := range keys.Tables() {
+		for _, n := range networks {
+			p := storage.Network(string(n.Code))
+			err := storage.Pages(ctx, from, storage.Query{Table: t, Partition: p, Limit: copyLot}, func(lot []storage.Row) error { return f(t, p, lot) })
+			if err != nil {
+				return err
+			}
 		}
-		if err := putMissing(ctx, to, t, p, rows); err != nil {
-			return n, err
-		}
-		n, last = n+int64(len(rows)), rows[len(rows)-1].ID
 	}
+	return nil
+}
+
+// missingOf is those of some rows that a store does not have.
+func missingOf(ctx context.Context, in storage.Store, t *storage.Table, p storage.Partition, rows []storage.Row) (missing []storage.Row, err error) {
+	ids := make([]string, len(rows))
+	for i := range rows {
+		ids[i] = rows[i].ID
+	}
+	there, err := in.Rows(ctx, t, storage.Keys(p, ids...)...)
+	if err != nil {
+		return nil, err
+	}
+	has := map[string]bool{}
+	for _, r := range there {
+		has[r.ID] = true
+	}
+	return slices.DeleteFunc(slices.Clone(rows), func(r storage.Row) bool { return has[r.ID] }), nil
 }
 
 func putMissing(ctx context.Context, to storage.Store, t *storage.Table, p storage.Partition, rows []storage.Row) error {
-	var ids []string
-	for i := range rows {
-		ids = append(ids, rows[i].ID)
-	}
 	return storage.Decide(ctx, to, func(ctx context.Context) (storage.Change, error) {
-		there, err := to.Rows(ctx, t, storage.Keys(p, ids...)...)
-		if err != nil {
+		missing, err := missingOf(ctx, to, t, p, rows)
+		if err != nil || len(missing) == 0 {
 			return storage.Change{}, err
 		}
 		c := storage.Change{ID: "registry/" + newName(), Partition: p}
-		for i := range rows {
-			if !slices.ContainsFunc(there, func(r storage.Row) bool { return r.ID == rows[i].ID }) {
-				c.Put = append(c.Put, storage.Row{Table: t, ID: rows[i].ID, Value: rows[i].Value})
-			}
-		}
-		if len(c.Put) == 0 {
-			return storage.Change{}, nil
+		for _, r := range missing {
+			c.Put = append(c.Put, storage.Row{Table: t, ID: r.ID, Value: r.Value})
 		}
 		return c, nil
 	})
