@@ -36,6 +36,7 @@ require (
 require (
 	github.com/blendle/zapdriver v1.3.1 // indirect
 	github.com/fatih/color v1.16.0 // indirect
+	github.com/fsnotify/fsnotify v1.6.0 // indirect
 	github.com/gagliardetto/binary v0.8.0 // indirect
 	github.com/gagliardetto/treeout v0.1.4 // indirect
 	github.com/json-iterator/go v1.1.12 // indirect

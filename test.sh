@@ -11,7 +11,6 @@ root=$PWD tools=$PWD/.tools bin=$PWD/.tools/bin
 gofumpt=mvdan.cc/gofumpt@v0.12.0
 golangci=github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 btcd=github.com/btcsuite/btcd@v0.26.2
-geth=github.com/ethereum/go-ethereum/cmd/geth@v1.17.8 # the newest that the module proxy has all of
 deadcode=golang.org/x/tools/cmd/deadcode@v0.52.0
 apidiff=golang.org/x/exp/cmd/apidiff@v0.0.0-20261113113407-e3970619a1a4
 govulncheck=golang.org/x/vuln/cmd/govulncheck@v1.1.4
@@ -57,12 +56,12 @@ install() {
 	programs &               # mostly waits for downloads, beside what compiles
 	local programs=$!
 	tool btcd "$btcd"
-	tool geth "$geth"
 	tool gofumpt "$gofumpt"
 	tool golangci-lint "$golangci"
 	tool deadcode "$deadcode"
 	[ -z "$(git tag -l 'v*')" ] || tool apidiff "$apidiff" # nothing to compare with
 	tool govulncheck "$govulncheck"
+	go build -o "$bin/gethnode" ./internal/testenv/gethnode
 	wait "$programs"
 }
 
@@ -81,7 +80,7 @@ programs() { # what is not written in Go
 	debian bean-check beancount
 	debian softhsm2-util softhsm2 # a hardware module in software
 	debian promtool prometheus # rules are tested with it, and against it
-	debian chromium chromium # the pages are tried in it
+	debian chromium-headless-shell chromium-headless-shell # the pages are tried in it
 	if ! cmp -s "$npm/package-lock.json" "$tools/npm.version"; then
 		echo "installing what $npm/package-lock.json names"
 		cp "$npm/package.json" "$npm/package-lock.json" "$tools/"

@@ -22,13 +22,13 @@ type Browser struct {
 	folder string // of screenshots
 }
 
-// Chromium starts a browser until the test ends.
+// Chromium starts a browser without a window until the test ends.
 func Chromium(t testing.TB) *Browser {
 	t.Helper()
 	const env = "CRYPTOPAY_CHROMIUM"
-	program := find(env, "chromium")
+	program := find(env, "chromium-headless-shell")
 	if program == "" {
-		missing(t, "chromium", env)
+		missing(t, "chromium-headless-shell", env)
 	}
 	node, modules := npm(t, "playwright-core")
 	for _, name := range []string{"axe-core", "jsqr"} {
