@@ -1,7 +1,6 @@
 package cryptopay
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,16 +10,12 @@ import (
 	"strings"
 
 	"github.com/cryptopay-go/cryptopay/ledger"
-	"github.com/cryptopay-go/cryptopay/payment"
-	"github.com/cryptopay-go/cryptopay/refund"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/seal"
 	"github.com/cryptopay-go/cryptopay/storage/tally"
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/wallet/house"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
-	"github.com/cryptopay-go/cryptopay/webhook"
-	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
 // Report is what Verify found about one tenant.
@@ -101,8 +96,8 @@ const page = 500
 // every sealed entry of the journal is what it was when it was sealed, by a process
 // with one of Config.Keys (see storage/seal); and that the audit logs are whole: see Operate.AuditLog.
 // A row that cannot be decoded is named under Unreadable, and all others are proved.
-// It is exact while nothing else writes; on a live store a hold or a reservation
-// that is taken meanwhile may be reported, and is gone when asked again.
+// It is exact also while others write: what differs is looked at again, and what moves at
+// every look proves nothing.
 func (a *App) Verify(ctx context.Context) ([]Report, error) {
 	var out []Report
 	var v Verified
@@ -164,17 +159,12 @@ func (a *App) VerifyTenant(ctx context.Context, tenant string) (Report, error) {
 		return r, err
 	}
 	for _, look := range []func() error{
-		func() (err error) { r.Holds, err = a.holds(ctx, p, balances); return err },
-		func() (err error) { r.Unexplained, err = a.explain(ctx, p, sums, book); return err },
-		func() (err error) { r.Contradictions, err = a.contradictions(ctx, p); return err },
-		func() error {
-			if a.cfg.Verify == nil {
-				return nil
-			}
-			more, err := a.cfg.Verify(ctx, tenant)
-			r.Contradictions = append(r.Contradictions, more...)
+		func() (err error) { r.Holds, err = a.holds(ctx, p); return err },
+		func() (err error) {
+			r.Unexplained, err = a.explain(ctx, &journal{p, sums, heights(balances)}, book)
 			return err
 		},
+		func() (err error) { r.Contradictions, err = a.contradict(ctx, p, tenant); return err },
 		func() (err error) { r.Gas, err = a.gas(ctx, p); return err },
 		func() (err error) { r.Counters, err = book.Verify(ctx, a.cfg.Store, p, allTallies()...); return err },
 		func() error {
@@ -188,6 +178,30 @@ func (a *App) VerifyTenant(ctx context.Context, tenant string) (Report, error) {
 		}
 	}
 	return r, nil
+}
+
+// contradict is what several looks find to contradict, one after the other: what somebody wrote
+// between two reads of a look does so once.
+func (a *App) contradict(ctx context.Context, p storage.Partition, tenant string) (found []Contradiction, err error) {
+	var unread storage.RowErrors
+	for look := range alike {
+		now, err := a.contradictions(ctx, p)
+		if err = unread.Take(err); err == nil && a.cfg.Verify != nil {
+			var more []Contradiction
+			more, err = a.cfg.Verify(ctx, tenant)
+			now, err = append(now, more...), unread.Take(err)
+		}
+		if err != nil {
+			return found, err
+		}
+		if look > 0 {
+			now = slices.DeleteFunc(now, func(c Contradiction) bool { return !slices.Contains(found, c) })
+		}
+		if found = now; len(found) == 0 {
+			break
+		}
+	}
+	return found, unread.With(nil)
 }
 
 // readable passes entries on, and takes what could not be read beside them to the report.
@@ -261,167 +275,11 @@ func (s postings) add(e ledger.Entry) (err error) {
 	return err
 }
 
-// explain holds every row against the postings that bear its id, and counts it.
-func (a *App) explain(ctx context.Context, p storage.Partition, sums postings, book *tally.Book) ([]Unexplained, error) {
-	var out []Unexplained
-	check := func(kind, id string, stated ledger.Amount) {
-		if posted := sums[[2]string{kind, id}]; posted != stated {
-			out = append(out, Unexplained{kind, id, posted, stated})
-		}
-		delete(sums, [2]string{kind, id})
-	}
-	var unread storage.RowErrors
-	moved := map[string]ledger.Amount{} // to cold addresses
-	var beyond error                    // what was moved there is more than an amount can be
-	for _, of := range []struct {
-		kind    string
-		table   *storage.Table
-		counted *tally.Tally
-		stated  func(storage.Row) ledger.Amount
-	}{
-		{ofPayment, payment.Payments.Table, payment.Tally, func(row storage.Row) ledger.Amount { return payment.Payments.Value(row).Net }},
-		{ofDeposit, payment.Deposits.Table, payment.SuspenseTally, func(row storage.Row) ledger.Amount {
-			if v := payment.Deposits.Value(row); v.Booking == payment.Resolved {
-				return v.Amount
-			}
-			return 0
-		}},
-		{ofWithdrawal, withdrawal.Withdrawals.Table, withdrawal.Tally, func(row storage.Row) ledger.Amount {
-			if v := withdrawal.Withdrawals.Value(row); v.Status == withdrawal.Completed {
-				return -v.Requested
-			}
-			return 0
-		}},
-		{ofTransfer, wallet.TransferRows.Table, wallet.Tally, func(row storage.Row) ledger.Amount {
-			if v := wallet.TransferRows.Value(row); v.Status == wallet.TransferCompleted {
-				return -v.Amount
-			}
-			return 0
-		}},
-		{ofHouse, house.Payments.Table, nil, func(row storage.Row) ledger.Amount {
-			v := house.Payments.Value(row)
-			switch {
-			case v.Status != house.Completed:
-				return 0
-			case v.ToCold(): // it has no legs
-				sum, err := moved[v.Currency].Add(v.Amount)
-				moved[v.Currency], beyond = sum, errors.Join(beyond, err)
-				return 0
-			}
-			return -v.Amount
-		}},
-	} {
-		err := unread.Take(each(ctx, a.cfg.Store, storage.Query{Table: of.table, Partition: p}, func(row storage.Row) error {
-			if of.counted != nil {
-				book.Row(of.counted, row)
-			}
-			check(of.kind, row.ID, of.stated(row))
-			return nil
-		}))
-		if err != nil {
-			return out, err
-		}
-		for _, r := range unread { // nothing is known of what it states
-			delete(sums, [2]string{of.kind, r.ID})
-		}
-	}
-	for _, t := range []*tally.Tally{webhook.Tally, refund.Tally} { // counted, and no money moves by them
-		err := unread.Take(each(ctx, a.cfg.Store, storage.Query{Table: t.Table, Partition: p}, func(row storage.Row) error {
-			book.Row(t, row)
-			return nil
-		}))
-		if err != nil {
-			return out, err
-		}
-	}
-	noted, back, apart, err := treasury.ColdBooks(ctx, a.cfg.Store, p)
-	if err = cmp.Or(beyond, unread.Take(err)); err != nil {
-		return out, err
-	}
-	for currency, amount := range noted {
-		sums[[2]string{ofCold, currency}] = amount
-	}
-	for currency := range moved {
-		check(ofCold, currency, moved[currency]-back[currency])
-	}
-	for id, amount := range apart {
-		check(ofApart, id, amount)
-	}
-	for k, posted := range sums {
-		if posted == 0 && (k[0] == ofCold || k[0] == ofApart) {
-			continue // nothing was moved there yet; a person has decided
-		}
-		out = append(out, Unexplained{k[0], k[1], posted, 0})
-	}
-	slices.SortFunc(out, func(x, y Unexplained) int { return strings.Compare(x.Kind+x.ID, y.Kind+y.ID) })
-	return out, unread.With(nil)
-}
-
-// holds compares what is held with who holds it.
-func (a *App) holds(ctx context.Context, p storage.Partition, balances []ledger.Balance) ([]HoldMismatch, error) {
-	type key struct {
-		account ledger.Account
-		asset   ledger.Asset
-	}
-	owed := map[key]ledger.Amount{}
-	add := func(account ledger.Account, asset string, amount ledger.Amount) (err error) {
-		k := key{account, ledger.Asset(asset)}
-		owed[k], err = owed[k].Add(amount)
-		return err
-	}
-	var unread storage.RowErrors
-	err := unread.Take(each(ctx, a.cfg.Store, storage.Query{
-		Table: withdrawal.Withdrawals.Table, Partition: p,
-		Where: []storage.Cond{{Column: "status", Op: storage.In, Value: []withdrawal.Status{withdrawal.Pending, withdrawal.Processing}}},
-	}, func(row storage.Row) error {
-		w := withdrawal.Withdrawals.Value(row)
-		return add(ledger.Wallet(w.Wallet), w.Currency, w.Requested)
-	}))
-	if err != nil {
-		return nil, err
-	}
-	err = unread.Take(each(ctx, a.cfg.Store, storage.Query{
-		Table: wallet.TransferRows.Table, Partition: p,
-		Where: []storage.Cond{{Column: "status", Op: storage.Eq, Value: wallet.TransferPending}},
-	}, func(row storage.Row) error {
-		t := wallet.TransferRows.Value(row)
-		return add(ledger.Wallet(t.Source()), t.Currency, t.Amount)
-	}))
-	if err != nil {
-		return nil, err
-	}
-	err = unread.Take(each(ctx, a.cfg.Store, storage.Query{
-		Table: house.Payments.Table, Partition: p,
-		Where: []storage.Cond{{Column: "status", Op: storage.In, Value: []house.Status{house.Pending, house.Processing}}},
-	}, func(row storage.Row) error {
-		v := house.Payments.Value(row)
-		if v.ToCold() {
-			return nil
-		}
-		return add(v.Source, v.Currency, v.Amount)
-	}))
-	if err != nil {
-		return nil, err
-	}
-	var out []HoldMismatch
-	for _, b := range balances {
-		k := key{b.Account, b.Asset}
-		if b.Held != owed[k] {
-			out = append(out, HoldMismatch{b.Account, b.Asset, b.Held, owed[k]})
-		}
-		delete(owed, k)
-	}
-	for k, v := range owed {
-		out = append(out, HoldMismatch{k.account, k.asset, 0, v})
-	}
-	return out, unread.With(nil)
-}
-
 // gas compares what is set aside for network fees with what is reserved. Floats are read
 // before and after: one that moved meanwhile proves nothing, and is looked at again.
 func (a *App) gas(ctx context.Context, p storage.Partition) (out []GasMismatch, err error) {
 	before, err := a.floats(ctx, p)
-	for range gasLooks {
+	for range looks {
 		if err != nil {
 			break
 		}
@@ -437,9 +295,6 @@ func (a *App) gas(ctx context.Context, p storage.Partition) (out []GasMismatch, 
 	}
 	return out, err
 }
-
-// gasLooks is how often floats that move are looked at.
-const gasLooks = 20
 
 // floats reads a tenant's gas floats, by asset.
 func (a *App) floats(ctx context.Context, p storage.Partition) (map[string]storage.Row, error) {

@@ -121,7 +121,8 @@ func (w *witness) rows(c *storage.Change) {
 		case treasury.GasFloats.Table:
 			g, t := treasury.GasFloats.Value(*p), w.r.current
 			shop := strings.TrimPrefix(string(c.Partition), string(storage.Tenant("")))
-			w.r.outside.judge.SetAside(shop, g.Asset, int64(g.Reserved), t == nil || t.paused || w.r.deep)
+			again := strings.HasPrefix(c.ID, "reserve-again/") // what landed seems undone to a node that forgot it, and may land at any moment
+			w.r.outside.judge.SetAside(shop, g.Asset, int64(g.Reserved), t == nil || t.paused || w.r.deep || again)
 		case treasury.Sweeps.Table:
 			w.sweep(c.Partition, p.ID, treasury.Sweeps.Value(*p))
 		case outgoing.Batches.Table:
