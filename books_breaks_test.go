@@ -2,6 +2,8 @@ package cryptopay_test
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -177,4 +179,51 @@ func TestI26_ADriftBelowWhatWasSummedUpIsFound(t *testing.T) {
 		day()
 	}
 	require.Positive(t, base())
+}
+
+// unfound is a store that does not take back coins that were gone, as where it cannot be reached
+// just then.
+type unfound struct {
+	storage.Store
+	refuses bool
+	refused int
+}
+
+func (s *unfound) Commit(ctx context.Context, cs ...storage.Change) []error {
+	errs := make([]error, len(cs))
+	for i := range cs {
+		if s.refuses && slices.ContainsFunc(cs[i].Put, func(r storage.Row) bool {
+			return r.Table == outgoing.Coins.Table && outgoing.Coins.Value(r).State == outgoing.CoinFree
+		}) {
+			s.refused++
+			errs[i] = errors.New("unfound: no answer")
+			continue
+		}
+		errs[i] = s.Store.Commit(ctx, cs[i])[0]
+	}
+	return errs
+}
+
+// TestI26_CoinThatAForkTookAndBroughtBack: it is in a block again, and is not noted as ours again
+// for hours. That is no surplus.
+func TestI26_CoinThatAForkTookAndBroughtBack(t *testing.T) {
+	t.Parallel()
+	s := &unfound{Store: memory.New()}
+	h := newHostOn(t, s, 65, "BTC")
+	before := h.chains["BTC"].Height()
+	h.float("BTC", "1")
+	h.mine(8)
+	s.refuses = true
+	_, err := h.chains["BTC"].Reorg(int(h.chains["BTC"].Height() - before))
+	require.NoError(t, err)
+	for range 8 {
+		h.mine(20)
+		h.clock.Advance(time.Hour)
+	}
+	require.Positive(t, s.refused)
+	require.Empty(t, h.differences("BTC"))
+	s.refuses = false
+	h.days(2)
+	require.Empty(t, h.differences("BTC"))
+	h.sound()
 }

@@ -459,8 +459,8 @@ func (s *Service) unkept(ctx context.Context, byAddress map[string]*account, add
 		if err != nil {
 			return err
 		}
-		for _, r := range rows { // it is spent
-			if outgoing.Coins.Value(r).State != outgoing.CoinUnmined {
+		for _, r := range rows { // one that is gone, or in no block, by its row is back, and its fact is on its way
+			if outgoing.Coins.Value(r).State == outgoing.CoinSpent {
 				delete(fresh, r.ID)
 			}
 		}
