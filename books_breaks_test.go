@@ -3,6 +3,7 @@ package cryptopay_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -204,26 +205,40 @@ func (s *unfound) Commit(ctx context.Context, cs ...storage.Change) []error {
 	return errs
 }
 
-// TestI26_CoinThatAForkTookAndBroughtBack: it is in a block again, and is not noted as ours again
-// for hours. That is no surplus.
+// TestI26_CoinThatAForkTookAndBroughtBack: it is in a block again, and so is what had spent it, and
+// is not noted as ours again for hours. That is no difference.
 func TestI26_CoinThatAForkTookAndBroughtBack(t *testing.T) {
 	t.Parallel()
-	s := &unfound{Store: memory.New()}
-	h := newHostOn(t, s, 65, "BTC")
-	before := h.chains["BTC"].Height()
-	h.float("BTC", "1")
-	h.mine(8)
-	s.refuses = true
-	_, err := h.chains["BTC"].Reorg(int(h.chains["BTC"].Height() - before))
-	require.NoError(t, err)
-	for range 8 {
-		h.mine(20)
-		h.clock.Advance(time.Hour)
+	for _, spent := range []bool{false, true} {
+		t.Run(fmt.Sprint("spent ", spent), func(t *testing.T) {
+			t.Parallel()
+			s := &unfound{Store: memory.New()}
+			h := newHostOn(t, s, 65, "BTC")
+			before := h.chains["BTC"].Height()
+			if spent {
+				p := h.create("600", "BTC")
+				h.pay(p, "BTC", p.DueCoins())
+				h.mine(3)
+			}
+			h.float("BTC", "1")
+			if spent {
+				require.NotEmpty(t, h.withdraw("20", "BTC"))
+			}
+			h.mine(6)
+			s.refuses = true
+			_, err := h.chains["BTC"].Reorg(int(h.chains["BTC"].Height() - before))
+			require.NoError(t, err)
+			for range 40 {
+				h.clock.Advance(12 * time.Minute)
+				h.chains["BTC"].Mine(4)
+				_ = h.app.Step(t.Context()) // it cannot store what is found
+			}
+			require.Positive(t, s.refused)
+			require.Empty(t, h.differences("BTC"))
+			s.refuses = false
+			h.days(2)
+			require.Empty(t, h.differences("BTC"))
+			h.sound()
+		})
 	}
-	require.Positive(t, s.refused)
-	require.Empty(t, h.differences("BTC"))
-	s.refuses = false
-	h.days(2)
-	require.Empty(t, h.differences("BTC"))
-	h.sound()
 }

@@ -19,7 +19,8 @@ import (
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
-// looks is how often something is looked at that moves at each look.
+// looks is how often something is looked at that moves at each look. What differs at all of them is
+// reported.
 const looks = 20
 
 // object is what postings bear the id of: its kind, and the id.
@@ -61,7 +62,7 @@ var statements = []statement{
 	}},
 }
 
-// journal is what was posted for each object, up to a height of each account.
+// journal is what was posted for each object, up to the entries that were read.
 type journal struct {
 	p    storage.Partition
 	sums postings
@@ -72,14 +73,6 @@ type journal struct {
 type line struct {
 	account ledger.Account
 	asset   ledger.Asset
-}
-
-func heights(balances []ledger.Balance) map[line]int64 {
-	out := map[line]int64{}
-	for _, b := range balances {
-		out[line{b.Account, b.Asset}] = b.Seq
-	}
-	return out
 }
 
 // follow adds what was posted since.
@@ -136,9 +129,6 @@ func (a *App) explain(ctx context.Context, j *journal, book *tally.Book) (out []
 		if err != nil {
 			return nil, err
 		}
-		for _, r := range unread { // nothing is known of what it states
-			delete(j.sums, object{of.kind, r.ID})
-		}
 	}
 	for k := range j.sums {
 		if k[0] != ofApart {
@@ -164,7 +154,7 @@ func (a *App) explain(ctx context.Context, j *journal, book *tally.Book) (out []
 }
 
 // contradicted are the suspects whose row was the same before and after reading what was posted
-// for them, and states something else.
+// for them, and states something else; or moved at every look.
 func (a *App) contradicted(ctx context.Context, j *journal, suspects map[object]bool) (out []Unexplained, err error) {
 	if len(suspects) == 0 {
 		return nil, nil
@@ -174,7 +164,7 @@ func (a *App) contradicted(ctx context.Context, j *journal, suspects map[object]
 	if err = unread.Take(err); err != nil {
 		return nil, err
 	}
-	for range looks {
+	for look := range looks {
 		if err := j.follow(ctx, a.cfg.Store); err != nil {
 			return out, err
 		}
@@ -183,11 +173,13 @@ func (a *App) contradicted(ctx context.Context, j *journal, suspects map[object]
 			return out, err
 		}
 		for k := range suspects {
-			now, posted := after[k], j.sums[k]
-			if now.version != before[k].version {
+			now := after[k]
+			if now.version != before[k].version && look < looks-1 {
 				continue
 			}
-			if delete(suspects, k); posted != now.amount {
+			delete(suspects, k)
+			posted, known := j.sums[k]
+			if posted != now.amount || known && now.version == 0 { // also what comes to nothing was posted for somebody
 				out = append(out, Unexplained{k[0], k[1], posted, now.amount})
 			}
 		}
@@ -225,7 +217,7 @@ func (a *App) stating(ctx context.Context, p storage.Partition, of map[object]bo
 				out[object{s.kind, row.ID}] = stating{row.Version, s.stated(row)}
 			}
 		}
-		for _, r := range unread {
+		for _, r := range unread { // nothing is known of what it states
 			delete(of, object{s.kind, r.ID})
 		}
 	}
@@ -237,7 +229,7 @@ func (a *App) stating(ctx context.Context, p storage.Partition, of map[object]bo
 func (a *App) cold(ctx context.Context, j *journal) (out []Unexplained, err error) {
 	var unread storage.RowErrors
 	before, err := a.coldNotes(ctx, j.p)
-	for range looks {
+	for look := range looks {
 		if err = unread.Take(err); err != nil {
 			return nil, err
 		}
@@ -255,7 +247,7 @@ func (a *App) cold(ctx context.Context, j *journal) (out []Unexplained, err erro
 		if err = unread.Take(err); err != nil {
 			return nil, err
 		}
-		if before.equal(after) {
+		if before.equal(after) || look == looks-1 {
 			return before.against(j.sums, moved), unread.With(nil)
 		}
 		before = after
@@ -315,7 +307,7 @@ func (a *App) movedToCold(ctx context.Context, p storage.Partition) (map[string]
 
 // holds compares what is held with who holds it. A look counts for an account where those who hold
 // were the same before and after reading what is held. Somebody may have come and gone in between,
-// so a difference must be the same at several such looks.
+// so a difference must be the same at several such looks, or be there until the last.
 func (a *App) holds(ctx context.Context, p storage.Partition) (out []HoldMismatch, err error) {
 	var unread storage.RowErrors
 	before, err := a.holders(ctx, p)
@@ -327,7 +319,7 @@ func (a *App) holds(ctx context.Context, p storage.Partition) (out []HoldMismatc
 		times   int
 	}
 	var suspects map[line]suspect
-	for range looks {
+	for look := range looks {
 		balances, err := a.cfg.Store.Balances(ctx, p)
 		if err != nil {
 			return nil, err
@@ -353,14 +345,14 @@ func (a *App) holds(ctx context.Context, p storage.Partition) (out []HoldMismatc
 			differs := uint64(m.Held) - uint64(m.Owed)
 			switch {
 			case !slices.Equal(before[l].who, after[l].who):
-				continue
+				s.times-- // it proves nothing
 			case differs == 0:
 				delete(suspects, l)
 				continue
 			case differs != s.differs:
 				s = suspect{differs: differs}
 			}
-			if s.times++; s.times < alike {
+			if s.times++; s.times < alike && (look < looks-1 || differs == 0) {
 				suspects[l] = s
 				continue
 			}
@@ -376,7 +368,7 @@ func (a *App) holds(ctx context.Context, p storage.Partition) (out []HoldMismatc
 }
 
 // alike is how many looks have to find the same.
-const alike = 5
+const alike = 3
 
 // held is what rows say is held on an account, and which rows at which versions.
 type held struct {

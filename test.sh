@@ -61,7 +61,7 @@ install() {
 	tool deadcode "$deadcode"
 	[ -z "$(git tag -l 'v*')" ] || tool apidiff "$apidiff" # nothing to compare with
 	tool govulncheck "$govulncheck"
-	go build -o "$bin/gethnode" ./internal/testenv/gethnode
+	GOFLAGS= go build -buildvcs=false -o "$bin/gethnode" ./internal/testenv/gethnode
 	wait "$programs"
 }
 

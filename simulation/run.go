@@ -9,6 +9,7 @@ import (
 	"hash"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -452,5 +453,5 @@ func (r *run) audit() {
 // forgotten took what a withdrawal's spend, and may have paid it. A person decides.
 func (r *run) disputed(c cryptopay.Contradiction) bool {
 	v := r.truth.payouts[c.ID]
-	return r.restored && c.Kind == "order" && v.Status == withdrawal.Processing && v.Waiting == withdrawal.WaitingAltered
+	return r.restored && c.Kind == "order" && strings.Contains(c.Detail, "took what its transactions spend") && v.Status == withdrawal.Processing && v.Waiting == withdrawal.WaitingAltered
 }

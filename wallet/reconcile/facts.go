@@ -435,7 +435,7 @@ const never = int64(1) << 62
 // unkept adds the outputs of which no coin was made: they are below the dust limit, or final
 // only now.
 func (s *Service) unkept(ctx context.Context, byAddress map[string]*account, addresses []string, has map[string]bool) error {
-	fresh := map[string]incoming.Sighting{}
+	fresh, back := map[string]incoming.Sighting{}, map[string]bool{}
 	low := int64(-1)
 	for _, a := range byAddress {
 		low = least(low, a.look.Height)
@@ -459,8 +459,12 @@ func (s *Service) unkept(ctx context.Context, byAddress map[string]*account, add
 		if err != nil {
 			return err
 		}
-		for _, r := range rows { // one that is gone, or in no block, by its row is back, and its fact is on its way
-			if outgoing.Coins.Value(r).State == outgoing.CoinSpent {
+		for _, r := range rows {
+			switch outgoing.Coins.Value(r).State {
+			case outgoing.CoinUnmined:
+			case outgoing.CoinGone: // a fork brought it back, or what had spent it, and its fact is on its way
+				back[r.ID] = true
+			default: // it is spent
 				delete(fresh, r.ID)
 			}
 		}
@@ -468,7 +472,7 @@ func (s *Service) unkept(ctx context.Context, byAddress map[string]*account, add
 	for _, id := range sorted(fresh) {
 		v := fresh[id]
 		a := byAddress[v.Address]
-		a.coins = append(a.coins, coin{id, v.Exact, v.Height, false, true})
+		a.coins = append(a.coins, coin{id, v.Exact, v.Height, back[id], !back[id]})
 	}
 	return nil
 }
