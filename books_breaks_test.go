@@ -182,8 +182,7 @@ func TestI26_ADriftBelowWhatWasSummedUpIsFound(t *testing.T) {
 	require.Positive(t, base())
 }
 
-// unfound is a store that does not take back coins that were gone, as where it cannot be reached
-// just then.
+// unfound is a store that refuses to store a free coin, as one does that cannot be reached.
 type unfound struct {
 	storage.Store
 	refuses bool
@@ -205,8 +204,8 @@ func (s *unfound) Commit(ctx context.Context, cs ...storage.Change) []error {
 	return errs
 }
 
-// TestI26_CoinThatAForkTookAndBroughtBack: it is in a block again, and so is what had spent it, and
-// is not noted as ours again for hours. That is no difference.
+// TestI26_CoinThatAForkTookAndBroughtBack: a coin is in a block again, and so is the transaction that
+// had spent it, but the App cannot store that for hours. The books do not differ from the chain.
 func TestI26_CoinThatAForkTookAndBroughtBack(t *testing.T) {
 	t.Parallel()
 	for _, spent := range []bool{false, true} {
@@ -231,7 +230,7 @@ func TestI26_CoinThatAForkTookAndBroughtBack(t *testing.T) {
 			for range 40 {
 				h.clock.Advance(12 * time.Minute)
 				h.chains["BTC"].Mine(4)
-				_ = h.app.Step(t.Context()) // it cannot store what is found
+				_ = h.app.Step(t.Context()) // it fails: the store refuses the coin
 			}
 			require.Positive(t, s.refused)
 			require.Empty(t, h.differences("BTC"))

@@ -2,7 +2,6 @@ package cryptopay
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -19,18 +18,18 @@ import (
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
-// looks is how often something is looked at that moves at each look. What differs at all of them is
-// reported.
+// looks is how often a difference is looked at again while its rows change. A difference that is
+// still there at the last look is reported.
 const looks = 20
 
 // object is what postings bear the id of: its kind, and the id.
 type object = [2]string
 
-// statement is which rows say of themselves what was posted for them, and who counts those rows.
+// statement tells what the rows of one table state: how much was posted to wallets for each.
 type statement struct {
 	kind    string
 	table   *storage.Table
-	counted *tally.Tally
+	counted *tally.Tally // of the counters of these rows, nil = they are not counted
 	stated  func(storage.Row) ledger.Amount
 }
 
@@ -62,11 +61,11 @@ var statements = []statement{
 	}},
 }
 
-// journal is what was posted for each object, up to the entries that were read.
+// journal sums up a tenant's entries by the object that they name.
 type journal struct {
 	p    storage.Partition
 	sums postings
-	read map[line]int64
+	read map[line]int64 // Seq of the newest entry that was read
 }
 
 // line is one account's history in one asset.
@@ -75,8 +74,8 @@ type line struct {
 	asset   ledger.Asset
 }
 
-// follow adds what was posted since.
-func (j *journal) follow(ctx context.Context, s storage.Store) error {
+// readOn adds the entries behind those that were read.
+func (j *journal) readOn(ctx context.Context, s storage.Store) error {
 	balances, err := s.Balances(ctx, j.p)
 	if err != nil {
 		return err
@@ -103,8 +102,8 @@ func (j *journal) follow(ctx context.Context, s storage.Store) error {
 	return nil
 }
 
-// explain holds every row against the postings that bear its id, and counts it. What was posted
-// between reading the one and the other differs, so each difference is looked at again.
+// explain compares every row with the postings that bear its id, and counts the row. Others may
+// post while it reads, so it looks at each difference again.
 func (a *App) explain(ctx context.Context, j *journal, book *tally.Book) (out []Unexplained, err error) {
 	var unread storage.RowErrors
 	rows := func(t *storage.Table, visit func(storage.Row)) error {
@@ -140,11 +139,11 @@ func (a *App) explain(ctx context.Context, j *journal, book *tally.Book) (out []
 			return nil, err
 		}
 	}
-	out, err = a.contradicted(ctx, j, suspects)
+	out, err = a.unexplained(ctx, j, suspects)
 	if err = unread.Take(err); err != nil {
 		return out, err
 	}
-	cold, err := a.cold(ctx, j)
+	cold, err := a.unexplainedCold(ctx, j)
 	if err = unread.Take(err); err != nil {
 		return out, err
 	}
@@ -153,22 +152,23 @@ func (a *App) explain(ctx context.Context, j *journal, book *tally.Book) (out []
 	return out, unread.With(nil)
 }
 
-// contradicted are the suspects whose row was the same before and after reading what was posted
-// for them, and states something else; or moved at every look.
-func (a *App) contradicted(ctx context.Context, j *journal, suspects map[object]bool) (out []Unexplained, err error) {
+// unexplained returns the suspects whose row states something else than was posted for them. A look
+// decides about a suspect if its row has not changed while the postings were read; the last look
+// decides about all.
+func (a *App) unexplained(ctx context.Context, j *journal, suspects map[object]bool) (out []Unexplained, err error) {
 	if len(suspects) == 0 {
 		return nil, nil
 	}
 	var unread storage.RowErrors
-	before, err := a.stating(ctx, j.p, suspects)
+	before, err := a.readStated(ctx, j.p, suspects)
 	if err = unread.Take(err); err != nil {
 		return nil, err
 	}
 	for look := range looks {
-		if err := j.follow(ctx, a.cfg.Store); err != nil {
+		if err := j.readOn(ctx, a.cfg.Store); err != nil {
 			return out, err
 		}
-		after, err := a.stating(ctx, j.p, suspects)
+		after, err := a.readStated(ctx, j.p, suspects)
 		if err = unread.Take(err); err != nil {
 			return out, err
 		}
@@ -179,7 +179,7 @@ func (a *App) contradicted(ctx context.Context, j *journal, suspects map[object]
 			}
 			delete(suspects, k)
 			posted, known := j.sums[k]
-			if posted != now.amount || known && now.version == 0 { // also what comes to nothing was posted for somebody
+			if posted != now.amount || known && now.version == 0 { // postings without a row, also if they add up to 0
 				out = append(out, Unexplained{k[0], k[1], posted, now.amount})
 			}
 		}
@@ -190,15 +190,16 @@ func (a *App) contradicted(ctx context.Context, j *journal, suspects map[object]
 	return out, unread.With(nil)
 }
 
-// stating is what a row states at one of its versions. Where there is no row both are 0.
-type stating struct {
+// statedAt is what a row states at one of its versions. Both are 0 if there is no row.
+type statedAt struct {
 	version int64
 	amount  ledger.Amount
 }
 
-// stating reads what objects state. Those of which a row cannot be read it takes out of them.
-func (a *App) stating(ctx context.Context, p storage.Partition, of map[object]bool) (map[object]stating, error) {
-	out := map[object]stating{}
+// readStated reads what the rows of objects state. It deletes the objects whose row cannot be read:
+// nothing is known of them.
+func (a *App) readStated(ctx context.Context, p storage.Partition, of map[object]bool) (map[object]statedAt, error) {
+	out := map[object]statedAt{}
 	var unread storage.RowErrors
 	for _, s := range statements {
 		var ids []string
@@ -214,19 +215,20 @@ func (a *App) stating(ctx context.Context, p storage.Partition, of map[object]bo
 				return nil, err
 			}
 			for _, row := range rows {
-				out[object{s.kind, row.ID}] = stating{row.Version, s.stated(row)}
+				out[object{s.kind, row.ID}] = statedAt{row.Version, s.stated(row)}
 			}
 		}
-		for _, r := range unread { // nothing is known of what it states
+		for _, r := range unread {
 			delete(of, object{s.kind, r.ID})
 		}
 	}
 	return out, unread.With(nil)
 }
 
-// cold holds the notes of what lies at cold addresses against what was moved there and came back,
-// and what is held apart against its postings. Notes that move meanwhile are read again.
-func (a *App) cold(ctx context.Context, j *journal) (out []Unexplained, err error) {
+// unexplainedCold compares the notes of coins at cold addresses with what the house moved there and
+// what came back, and top-ups that are held apart with their postings. If the notes change while it
+// reads, it looks again.
+func (a *App) unexplainedCold(ctx context.Context, j *journal) (out []Unexplained, err error) {
 	var unread storage.RowErrors
 	before, err := a.coldNotes(ctx, j.p)
 	for look := range looks {
@@ -240,7 +242,7 @@ func (a *App) cold(ctx context.Context, j *journal) (out []Unexplained, err erro
 		if len(before.against(j.sums, moved)) == 0 {
 			break
 		}
-		if err := j.follow(ctx, a.cfg.Store); err != nil {
+		if err := j.readOn(ctx, a.cfg.Store); err != nil {
 			return nil, err
 		}
 		after, err := a.coldNotes(ctx, j.p)
@@ -267,8 +269,8 @@ func (n coldNotes) equal(o coldNotes) bool {
 	return maps.Equal(n.noted, o.noted) && maps.Equal(n.back, o.back) && maps.Equal(n.apart, o.apart)
 }
 
-// against are the differences to what was posted, and to what was moved to cold addresses, by
-// currency.
+// against returns the differences between the notes and what was posted for held top-ups, and what
+// was moved to cold addresses by currency.
 func (n coldNotes) against(sums postings, moved map[string]ledger.Amount) (out []Unexplained) {
 	check := func(kind, id string, posted, stated ledger.Amount) {
 		if posted != stated {
@@ -294,7 +296,7 @@ func (n coldNotes) against(sums postings, moved map[string]ledger.Amount) (out [
 	return out
 }
 
-// movedToCold is what payments of the house have moved to cold addresses, by currency.
+// movedToCold adds up what payments of the house have moved to cold addresses, by currency.
 func (a *App) movedToCold(ctx context.Context, p storage.Partition) (map[string]ledger.Amount, error) {
 	out := map[string]ledger.Amount{}
 	return out, each(ctx, a.cfg.Store, storage.Query{Table: house.Payments.Table, Partition: p}, func(row storage.Row) (err error) {
@@ -305,18 +307,19 @@ func (a *App) movedToCold(ctx context.Context, p storage.Partition) (map[string]
 	})
 }
 
-// holds compares what is held with who holds it. A look counts for an account where those who hold
-// were the same before and after reading what is held. Somebody may have come and gone in between,
-// so a difference must be the same at several such looks, or be there until the last.
+// holds compares what each account holds with the withdrawals, transfers and payments of the house
+// that hold it. A look counts for an account if their rows have not changed while the balance was
+// read. One of them may have begun and ended in between, so several looks must find the same
+// difference; or it is still there at the last.
 func (a *App) holds(ctx context.Context, p storage.Partition) (out []HoldMismatch, err error) {
 	var unread storage.RowErrors
-	before, err := a.holders(ctx, p)
+	before, err := a.holdings(ctx, p)
 	if err = unread.Take(err); err != nil {
 		return nil, err
 	}
 	type suspect struct {
-		differs uint64 // modulo 2^64: it is compared alone
-		times   int
+		differs uint64 // held less owed, modulo 2^64: it is only compared
+		times   int    // in a row that a look found this difference
 	}
 	var suspects map[line]suspect
 	for look := range looks {
@@ -336,23 +339,23 @@ func (a *App) holds(ctx context.Context, p storage.Partition) (out []HoldMismatc
 		if len(suspects) == 0 {
 			break
 		}
-		after, err := a.holders(ctx, p)
+		after, err := a.holdings(ctx, p)
 		if err = unread.Take(err); err != nil {
 			return nil, err
 		}
 		for l, s := range suspects {
 			m := now[l]
 			differs := uint64(m.Held) - uint64(m.Owed)
-			switch {
-			case !slices.Equal(before[l].who, after[l].who):
-				s.times-- // it proves nothing
-			case differs == 0:
+			switch still := slices.Equal(before[l].by, after[l].by); {
+			case still && differs == 0:
 				delete(suspects, l)
 				continue
-			case differs != s.differs:
-				s = suspect{differs: differs}
+			case still && differs == s.differs:
+				s.times++
+			case still:
+				s = suspect{differs: differs, times: 1}
 			}
-			if s.times++; s.times < alike && (look < looks-1 || differs == 0) {
+			if s.times < alike && (look < looks-1 || differs == 0) {
 				suspects[l] = s
 				continue
 			}
@@ -367,23 +370,28 @@ func (a *App) holds(ctx context.Context, p storage.Partition) (out []HoldMismatc
 	return out, unread.With(nil)
 }
 
-// alike is how many looks have to find the same.
+// alike is how many looks must find the same.
 const alike = 3
 
-// held is what rows say is held on an account, and which rows at which versions.
-type held struct {
+// holding is what rows hold of an account together, and the rows.
+type holding struct {
 	owed ledger.Amount
-	who  []string
+	by   []holder
 }
 
-// holders reads who holds what.
-func (a *App) holders(ctx context.Context, p storage.Partition) (map[line]held, error) {
-	out := map[line]held{}
+type holder struct {
+	id      string
+	version int64
+}
+
+// holdings reads what holds each account.
+func (a *App) holdings(ctx context.Context, p storage.Partition) (map[line]holding, error) {
+	out := map[line]holding{}
 	add := func(row storage.Row, account ledger.Account, asset string, amount ledger.Amount) (err error) {
 		l := line{account, ledger.Asset(asset)}
 		h := out[l]
 		h.owed, err = h.owed.Add(amount)
-		h.who = append(h.who, fmt.Sprint(row.ID, " ", row.Version))
+		h.by = append(h.by, holder{row.ID, row.Version})
 		out[l] = h
 		return err
 	}
@@ -417,15 +425,15 @@ func (a *App) holders(ctx context.Context, p storage.Partition) (map[line]held, 
 	return out, unread.With(nil)
 }
 
-// compared is what is held on each account, and what those who hold say.
-func compared(balances []ledger.Balance, holders map[line]held) map[line]HoldMismatch {
+// compared puts what each account holds beside what rows hold of it.
+func compared(balances []ledger.Balance, holdings map[line]holding) map[line]HoldMismatch {
 	out := map[line]HoldMismatch{}
-	for l, h := range holders {
+	for l, h := range holdings {
 		out[l] = HoldMismatch{l.account, l.asset, 0, h.owed}
 	}
 	for _, b := range balances {
 		l := line{b.Account, b.Asset}
-		out[l] = HoldMismatch{b.Account, b.Asset, b.Held, holders[l].owed}
+		out[l] = HoldMismatch{b.Account, b.Asset, b.Held, holdings[l].owed}
 	}
 	return out
 }

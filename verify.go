@@ -96,8 +96,9 @@ const page = 500
 // every sealed entry of the journal is what it was when it was sealed, by a process
 // with one of Config.Keys (see storage/seal); and that the audit logs are whole: see Operate.AuditLog.
 // A row that cannot be decoded is named under Unreadable, and all others are proved.
-// It is exact also while others write: what differs is looked at again. Only what moves and differs
-// at each of many looks is reported all the same, and gone when asked again if it is nothing.
+// Others may write meanwhile: Verify looks at each difference again, and reports one whose rows do
+// not change while it looks. It also reports one whose rows change at each of twenty looks. If
+// nothing is wrong there, the next Verify does not find it.
 func (a *App) Verify(ctx context.Context) ([]Report, error) {
 	var out []Report
 	var v Verified
@@ -160,11 +161,8 @@ func (a *App) VerifyTenant(ctx context.Context, tenant string) (Report, error) {
 	}
 	for _, look := range []func() error{
 		func() (err error) { r.Holds, err = a.holds(ctx, p); return err },
-		func() (err error) {
-			r.Unexplained, err = a.explain(ctx, j, book)
-			return err
-		},
-		func() (err error) { r.Contradictions, err = a.contradict(ctx, p, tenant); return err },
+		func() (err error) { r.Unexplained, err = a.explain(ctx, j, book); return err },
+		func() (err error) { r.Contradictions, err = a.lasting(ctx, p, tenant); return err },
 		func() (err error) { r.Gas, err = a.gas(ctx, p); return err },
 		func() (err error) { r.Counters, err = book.Verify(ctx, a.cfg.Store, p, allTallies()...); return err },
 		func() error {
@@ -180,9 +178,9 @@ func (a *App) VerifyTenant(ctx context.Context, tenant string) (Report, error) {
 	return r, nil
 }
 
-// contradict is what several looks find to contradict, one after the other: what somebody wrote
-// between two reads of a look does so once.
-func (a *App) contradict(ctx context.Context, p storage.Partition, tenant string) (found []Contradiction, err error) {
+// lasting returns the contradictions that several looks find, one after the other. What others write
+// between two reads of one look contradicts once.
+func (a *App) lasting(ctx context.Context, p storage.Partition, tenant string) (found []Contradiction, err error) {
 	var unread storage.RowErrors
 	for look := range alike {
 		now, err := a.contradictions(ctx, p)
@@ -245,7 +243,7 @@ func (j *journal) watch(book *tally.Book, entries iter.Seq2[ledger.Entry, error]
 		for e, err := range entries {
 			if err == nil {
 				book.Entry(&e)
-				j.read[line{e.Account, e.Asset}] = e.Seq // a new seal may cover what was posted since the balances were read
+				j.read[line{e.Account, e.Asset}] = e.Seq // maybe above its balance: a new seal covers entries that are younger
 				err = j.sums.add(e)
 			}
 			if !yield(e, err) {

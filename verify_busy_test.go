@@ -17,54 +17,11 @@ import (
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
-// workingStore is a store on which others work between two reads: before one in so many reads,
-// move is called with how often it was before.
-type workingStore struct {
-	storage.Store
-	move  func(int)
-	dice  *rand.Rand
-	every int
-	did   int
-	quiet bool
-}
-
-func (s *workingStore) read() {
-	if s.quiet {
-		return
-	}
-	if s.dice.IntN(s.every) == 0 {
-		s.quiet = true // what moves reads as well
-		s.move(s.did)
-		s.did++
-		s.quiet = false
-	}
-}
-
-func (s *workingStore) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {
-	s.read()
-	return s.Store.Find(ctx, q)
-}
-
-func (s *workingStore) Rows(ctx context.Context, t *storage.Table, keys ...storage.Key) ([]storage.Row, error) {
-	s.read()
-	return s.Store.Rows(ctx, t, keys...)
-}
-
-func (s *workingStore) Balances(ctx context.Context, p storage.Partition, of ...ledger.Account) ([]ledger.Balance, error) {
-	s.read()
-	return s.Store.Balances(ctx, p, of...)
-}
-
-func (s *workingStore) Entries(ctx context.Context, p storage.Partition, a ledger.Account, asset ledger.Asset, before int64, most int) ([]ledger.Entry, error) {
-	s.read()
-	return s.Store.Entries(ctx, p, a, asset, before, most)
-}
-
 // busy is a shop with money, and another process whose reads of the store have something happen
 // before one in so many of them: payments, transfers, withdrawals and their end.
-func busy(t *testing.T, every int) (*host, *workingStore, *cryptopay.App) {
+func busy(t *testing.T, every int) (h *host, app *cryptopay.App, moved func() int) {
 	t.Helper()
-	h := newHost(t, 77, "ETH")
+	h = newHost(t, 77, "ETH")
 	h.float("ETH", "1")
 	h.mine(20)
 	h.pay(h.create("5000", "ETH"), "ETH", dec("2.5"))
@@ -73,29 +30,31 @@ func busy(t *testing.T, every int) (*host, *workingStore, *cryptopay.App) {
 	require.NoError(t, err)
 	var open []string
 	var parts payment.Payment
-	s := &workingStore{Store: h.store, every: every, dice: rand.New(rand.NewPCG(1, uint64(every))), move: func(n int) {
-		switch n % 4 {
-		case 0:
-			open = append(open, h.payout(h.tenant, "ETH", "0.01"))
+	s, n, dice := &readStore{Store: h.store}, 0, rand.New(rand.NewPCG(1, uint64(every)))
+	app = h.beside(func(c *cryptopay.Config) { c.Store = s })
+	s.before = func(string) {
+		if dice.IntN(every) > 0 {
+			return
+		}
+		switch n++; n % 4 {
 		case 1:
+			open = append(open, h.payout(h.tenant, "ETH", "0.01"))
+		case 2:
 			_, err := h.app.Wallets.CreateTransfer(t.Context(), h.tenant, wallet.TransferInput{WalletID: sub.ID, Direction: wallet.ToSub, Currency: "ETH", Amount: dec("0.001")})
 			require.NoError(t, err)
-		case 2:
+		case 3:
 			_, err := h.app.Withdrawals.Cancel(t.Context(), h.tenant, open[0])
 			require.NoError(t, err)
 			open = open[1:]
-		case 3: // in parts
-			if n%32 == 3 {
+		case 0: // in parts
+			if n%32 == 4 {
 				parts = h.create("400", "ETH")
 			}
 			h.pay(parts, "ETH", dec("0.01"))
 			h.mine(13)
 		}
-	}}
-	s.quiet = true
-	app := h.beside(func(c *cryptopay.Config) { c.Store = s })
-	s.quiet = false
-	return h, s, app
+	}
+	return h, app, func() int { return n }
 }
 
 // TestL13_VerifyIsExactWhileOthersWrite: whatever is paid, moved, ordered and taken back between
@@ -105,13 +64,13 @@ func TestL13_VerifyIsExactWhileOthersWrite(t *testing.T) {
 	for _, every := range []int{2, 5, 11} {
 		t.Run(fmt.Sprint(every), func(t *testing.T) {
 			t.Parallel()
-			h, s, app := busy(t, every)
+			h, app, moved := busy(t, every)
 			for range 3 {
 				r, err := app.VerifyTenant(t.Context(), h.tenant)
 				require.NoError(t, err)
 				require.True(t, r.Sound(), "%+v", r)
 			}
-			require.Greater(t, s.did, 8)
+			require.Greater(t, moved(), 8)
 			h.sound()
 		})
 	}
@@ -123,7 +82,7 @@ func TestL13_VerifyFindsWhatIsWrongWhileOthersWrite(t *testing.T) {
 	for _, every := range []int{3, 11} {
 		t.Run(fmt.Sprint(every), func(t *testing.T) {
 			t.Parallel()
-			h, _, app := busy(t, every)
+			h, app, _ := busy(t, every)
 			commit := func(c storage.Change) {
 				t.Helper()
 				c.ID, c.Partition = fmt.Sprint("planted/", h.random.Uint64()), storage.Tenant(h.tenant)
@@ -210,7 +169,8 @@ func TestL13_HoldThatCameAndWent(t *testing.T) {
 	require.True(t, r.Sound(), "%+v", r)
 }
 
-// readStore calls before before it reads a table, or balances.
+// readStore is a store on which others work between two reads: it calls before, with the table's name,
+// "balances" or "entries", and then reads.
 type readStore struct {
 	storage.Store
 	before func(read string)
@@ -237,4 +197,9 @@ func (s *readStore) Rows(ctx context.Context, t *storage.Table, keys ...storage.
 func (s *readStore) Balances(ctx context.Context, p storage.Partition, of ...ledger.Account) ([]ledger.Balance, error) {
 	s.tell("balances")
 	return s.Store.Balances(ctx, p, of...)
+}
+
+func (s *readStore) Entries(ctx context.Context, p storage.Partition, a ledger.Account, asset ledger.Asset, before int64, most int) ([]ledger.Entry, error) {
+	s.tell("entries")
+	return s.Store.Entries(ctx, p, a, asset, before, most)
 }

@@ -449,8 +449,8 @@ func (r *run) audit() {
 	}
 }
 
-// disputed says that Verify has to name an order: after a restore a transaction that the store has
-// forgotten took what a withdrawal's spend, and may have paid it. A person decides.
+// disputed reports whether Verify must name an order. After a restore, a transaction that the store
+// has forgotten may have spent a withdrawal's coins or nonce, and may have paid it. A person decides.
 func (r *run) disputed(c cryptopay.Contradiction) bool {
 	v := r.truth.payouts[c.ID]
 	return r.restored && c.Kind == "order" && strings.Contains(c.Detail, "took what its transactions spend") && v.Status == withdrawal.Processing && v.Waiting == withdrawal.WaitingAltered

@@ -121,7 +121,7 @@ func (w *witness) rows(c *storage.Change) {
 		case treasury.GasFloats.Table:
 			g, t := treasury.GasFloats.Value(*p), w.r.current
 			shop := strings.TrimPrefix(string(c.Partition), string(storage.Tenant("")))
-			again := strings.HasPrefix(c.ID, "reserve-again/") // what landed seems undone to a node that forgot it, and may land at any moment
+			again := strings.HasPrefix(c.ID, "reserve-again/") // of a transaction that had landed: see docs/treasury.md
 			w.r.outside.judge.SetAside(shop, g.Asset, int64(g.Reserved), t == nil || t.paused || w.r.deep || again)
 		case treasury.Sweeps.Table:
 			w.sweep(c.Partition, p.ID, treasury.Sweeps.Value(*p))

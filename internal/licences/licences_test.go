@@ -70,7 +70,7 @@ func TestNotice(t *testing.T) {
 	links := map[string]map[string]bool{} // the modules that a package of ours links
 	modules := map[string]listed{}
 	for path, p := range packages {
-		if !strings.HasPrefix(path, module) || strings.HasPrefix(path, module+"/internal/testenv/") { // no program but of tests links it
+		if !strings.HasPrefix(path, module) || strings.HasPrefix(path, module+"/internal/testenv/") { // only programs of tests link it
 			continue
 		}
 		links[path] = map[string]bool{}

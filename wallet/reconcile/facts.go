@@ -432,8 +432,8 @@ func (s *Service) heights(ctx context.Context, list []*account) error {
 // never is above every height: what is in no block.
 const never = int64(1) << 62
 
-// unkept adds the outputs of which no coin was made: they are below the dust limit, or final
-// only now.
+// unkept adds the outputs that are no coins by their rows: they are below the dust limit, or final
+// only now, or a fork has brought them back.
 func (s *Service) unkept(ctx context.Context, byAddress map[string]*account, addresses []string, has map[string]bool) error {
 	fresh, back := map[string]incoming.Sighting{}, map[string]bool{}
 	low := int64(-1)
@@ -462,7 +462,7 @@ func (s *Service) unkept(ctx context.Context, byAddress map[string]*account, add
 		for _, r := range rows {
 			switch outgoing.Coins.Value(r).State {
 			case outgoing.CoinUnmined:
-			case outgoing.CoinGone: // a fork brought it back, or what had spent it, and its fact is on its way
+			case outgoing.CoinGone: // it is in a block again, and maybe so is what had spent it
 				back[r.ID] = true
 			default: // it is spent
 				delete(fresh, r.ID)

@@ -505,6 +505,12 @@ var doorRemovals = []Bug{
 		Package: ".", Test: "TestL13_HoldThatCameAndWent",
 	},
 	{
+		ID: "FS02-coin-that-is-back-is-spent", File: "wallet/reconcile/facts.go",
+		Old: "				back[r.ID] = true\n", New: "				delete(fresh, r.ID)\n",
+		What:    "a coin that a fork took and brought back is missing in the books",
+		Package: ".", Test: "TestI26_CoinThatAForkTookAndBroughtBack",
+	},
+	{
 		ID: "FS02-unreadable-alerts-always", File: "storage/claim.go",
 		Old: "		if r.log(ctx, log); !known {\n", New: "		if r.log(ctx, log); true {\n",
 		What:    "the host gets an alert of the same unreadable row once a lease",
