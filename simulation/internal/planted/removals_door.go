@@ -494,7 +494,7 @@ var doorRemovals = []Bug{
 	},
 	{
 		ID: "FS02-verify-believes-what-moves", File: "explain.go",
-		Old: "			if now.version != before[k].version && look < looks-1 {\n", New: "			if false && now.version != before[k].version {\n",
+		Old: "			if now.version != before[k].version && look < looks-1 {\n", New: "			if false && now.version != before[k].version && look < looks-1 {\n",
 		What:    "Verify names a payment that was paid between reading what was posted and its row",
 		Package: ".", Test: "TestL13_WhatMovesIsLookedAtAgain",
 	},
