@@ -1,7 +1,11 @@
-.PHONY: nocgo viewers coins test fmt lint bench fuzz generate planted vuln failover kills dust bench-reads worlds mutation
+.PHONY: whole nocgo viewers coins test fmt lint bench fuzz generate planted vuln failover kills dust bench-reads worlds mutation
 
 test: ## everything that CI runs
 	./test.sh
+
+whole: ## every test in every place: on all stores, nodes and ways of a page, of which ./test.sh draws some
+	./test.sh tools
+	PATH=$(CURDIR)/.tools/bin:$$PATH CRYPTOPAY_TEST_FULL=1 CRYPTOPAY_TEST_DRAW= go test -p 3 -timeout 3h ./...
 
 fmt:
 	./test.sh tools

@@ -653,11 +653,13 @@ func TestFT07_ColdOnEveryStore(t *testing.T) {
 	t.Parallel()
 	open := map[string]func(t *testing.T) storage.Store{
 		"postgres": func(t *testing.T) storage.Store {
+			skipServer(t)
 			s, err := postgres.Open(onPostgres(t), postgres.Options{})
 			require.NoError(t, err)
 			return s
 		},
 		"mariadb": func(t *testing.T) storage.Store {
+			skipServer(t)
 			s, err := mysql.Open(onMariaDB(t), mysql.Options{})
 			require.NoError(t, err)
 			return s

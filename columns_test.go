@@ -146,9 +146,7 @@ func insidersOf(t *testing.T, currency string, f func(t *testing.T, i *insider))
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		if testing.Short() {
-			t.Skip("a server of its own takes seconds")
-		}
+		skipServer(t)
 		dsn := onPostgres(t)
 		store, err := postgres.Open(dsn, postgres.Options{})
 		require.NoError(t, err)

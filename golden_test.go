@@ -434,6 +434,9 @@ func TestShopsOfEarlierVersions(t *testing.T) {
 		for backend, open := range goldenStores(name, left) {
 			t.Run(name+"/"+backend, func(t *testing.T) {
 				t.Parallel()
+				if backend != "sqlite" {
+					testenv.Draw(t, 2)
+				}
 				h := goldenHost(t, open(t), new(troubles), 92) // no id is given out again
 				t.Cleanup(func() { require.NoError(t, h.store.Close()) })
 				h.clock.Advance(left.Now.Sub(h.clock.Now()))

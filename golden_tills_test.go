@@ -21,6 +21,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/keys"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/internal/goldentest"
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/refund"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -231,6 +232,9 @@ func TestTillsOfEarlierVersions(t *testing.T) {
 		for backend, open := range goldenStores(name, left) {
 			t.Run(name+"/"+backend, func(t *testing.T) {
 				t.Parallel()
+				if backend != "sqlite" {
+					testenv.Draw(t, 2)
+				}
 				h := tillHost(t, open(t), 94) // no id is given out again
 				t.Cleanup(func() { require.NoError(t, h.store.Close()) })
 				h.tenant = left.Tenant

@@ -106,9 +106,7 @@ func TestHostsTransaction(t *testing.T) {
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		if testing.Short() {
-			t.Skip("a server of its own takes seconds")
-		}
+		skipServer(t)
 		dsn := onPostgres(t)
 		store, err := postgres.Open(dsn, postgres.Options{})
 		require.NoError(t, err)
@@ -116,9 +114,7 @@ func TestHostsTransaction(t *testing.T) {
 	})
 	t.Run("mariadb", func(t *testing.T) {
 		t.Parallel()
-		if testing.Short() {
-			t.Skip("a server of its own takes seconds")
-		}
+		skipServer(t)
 		dsn := onMariaDB(t)
 		store, err := mysql.Open(dsn, mysql.Options{})
 		require.NoError(t, err)

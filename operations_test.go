@@ -67,9 +67,7 @@ func onStores(t *testing.T, test func(t *testing.T, all bool, open func(*testing
 	})
 	t.Run("postgres", func(t *testing.T) {
 		t.Parallel()
-		if testing.Short() {
-			t.Skip("a server of its own takes seconds")
-		}
+		skipServer(t)
 		test(t, false, func(t *testing.T) storage.Store {
 			store, err := postgres.Open(onPostgres(t), postgres.Options{})
 			require.NoError(t, err)

@@ -94,10 +94,14 @@ func spoilable(t *testing.T, f func(t *testing.T, i *insider, s spoil)) {
 	})
 }
 
+// skipServer leaves most tests on a server out. They take seconds, and the same is tried on a
+// store that needs none.
 func skipServer(t *testing.T) {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("a server of its own takes seconds")
 	}
+	testenv.Draw(t, 3)
 }
 
 // Verify goes on past a row that cannot be read, whatever it is of, and names it. It finds

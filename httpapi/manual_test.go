@@ -337,8 +337,8 @@ func TestManual_InABrowser(t *testing.T) {
 	for name, path := range map[string]string{
 		"home": "/docs/", "operation": "/docs/createPayment/", "event": "/docs/payment_status_update/", "guide": "/docs/webhooks/", "errors": "/docs/errors/", "search": "/docs/search/?q=refund",
 	} {
-		for way, with := range ways {
-			page := open(path, maps.Clone(with))
+		for _, way := range testenv.Drawn(t, 1, []string{"phone", "desktop"}) {
+			page := open(path, maps.Clone(ways[way]))
 			var found []string
 			b.Do("axe", page, &found)
 			require.Empty(t, found, "%s, %s", path, way)

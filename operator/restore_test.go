@@ -52,8 +52,11 @@ func offices(t *testing.T, test func(t *testing.T, o *office)) {
 	for name, stores := range map[string]func(*testing.T) func(context.Context, string, bool) (storage.Store, error){"sqlite": files, "postgres": databases} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if testing.Short() && name == "postgres" {
-				t.Skip("a server of its own takes seconds")
+			if name == "postgres" {
+				if testing.Short() {
+					t.Skip("a server of its own takes seconds")
+				}
+				testenv.Draw(t, 3)
 			}
 			test(t, newOffice(t, stores(t)))
 		})

@@ -44,7 +44,7 @@ func polls(t *testing.T, n *town, token bool) clienttest.Polls {
 // TestFP07_CallsOfAPoll: what a block costs does not depend on how many payments are open.
 func TestFP07_CallsOfAPoll(t *testing.T) {
 	t.Parallel()
-	for _, token := range []bool{false, true} {
+	for _, token := range testenv.Drawn(t, 1, []bool{false, true}) {
 		t.Run(fmt.Sprint("token ", token), func(t *testing.T) {
 			t.Parallel()
 			n := newTown(t, Options{Network: "ETH", ChainID: 31337, FinalityTags: true}, "--gas-limit", "200000000")

@@ -163,6 +163,7 @@ func TestConformance(t *testing.T) {
 // of them say which blocks are read.
 func TestFN09_ConformanceByHistories(t *testing.T) {
 	t.Parallel()
+	testenv.Draw(t, 3)
 	chaintest.Run(t, func(t *testing.T) *chaintest.Harness {
 		h := openTown(t).harness()
 		h.Histories = true
@@ -173,6 +174,7 @@ func TestFN09_ConformanceByHistories(t *testing.T) {
 // TestFN01_ConformanceOfVersion1 is the same where payments go out in version 1.
 func TestFN01_ConformanceOfVersion1(t *testing.T) {
 	t.Parallel()
+	testenv.Draw(t, 3)
 	chaintest.Run(t, func(t *testing.T) *chaintest.Harness {
 		return openTown(t, func(o *Options) { o.SendVersion1 = true }).harness()
 	})
@@ -181,8 +183,6 @@ func TestFN01_ConformanceOfVersion1(t *testing.T) {
 // TestConformanceToken2022 is the same with a mint of Token-2022.
 func TestConformanceToken2022(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("CRYPTOPAY_TEST_FULL") != "1" {
-		t.Skip("the same once more: in ./test.sh")
-	}
+	testenv.Draw(t, 3)
 	chaintest.Run(t, func(t *testing.T) *chaintest.Harness { return openTownOf(t, solanatest.Token2022).harness() })
 }

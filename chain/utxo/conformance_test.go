@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/cryptopay-go/cryptopay/chain/chaintest"
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
 )
 
 func TestBtcdConformance(t *testing.T) {
@@ -15,7 +16,10 @@ func TestBtcdConformance(t *testing.T) {
 func TestLitecoinCoreConformance(t *testing.T) { conformsOnLitecoin(t, litecoinTown) }
 
 // TestLitecoinCorePrunedConformance is on a node with -prune and without -txindex.
-func TestLitecoinCorePrunedConformance(t *testing.T) { conformsOnLitecoin(t, prunedTown) }
+func TestLitecoinCorePrunedConformance(t *testing.T) {
+	testenv.Draw(t, 2)
+	conformsOnLitecoin(t, prunedTown)
+}
 
 func conformsOnLitecoin(t *testing.T, open func(testing.TB) *town) {
 	t.Parallel()

@@ -152,6 +152,9 @@ func TestU02_StoresOfEarlierVersions(t *testing.T) {
 		for backend, fill := range g.stores(servers) {
 			t.Run(g.name+"/"+backend, func(t *testing.T) {
 				t.Parallel()
+				if backend != "sqlite" {
+					testenv.Draw(t, 2)
+				}
 				dsn, key := fill(t)
 				goesOn(t, g, dsn, key, false)
 			})

@@ -196,6 +196,7 @@ func TestFS07_GatewayPaysThroughTheSigner(t *testing.T) {
 	for _, c := range everyNode {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
+			testenv.Draw(t, 2)
 			s := c.open(t)
 			k := newKeyholder(t, policyFor(s, c.currency))
 			for name, value := range k.start() {
@@ -232,6 +233,7 @@ func TestFS07_GatewayPaysThroughAModule(t *testing.T) {
 	for _, c := range everyNode {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
+			testenv.Draw(t, 2)
 			s := c.open(t)
 			k := newModuleKeyholder(t, policyFor(s, c.currency))
 			for name, value := range k.start() {

@@ -14,6 +14,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/internal/nodes/solanatest"
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet/reconcile"
@@ -79,6 +80,7 @@ func TestI26_ADriftIsFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			testenv.Draw(t, 2)
 			for currency, s := range shop(t) {
 				s.agrees()
 				s.drifts(currency)

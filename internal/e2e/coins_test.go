@@ -14,6 +14,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/chain/utxo"
 	"github.com/cryptopay-go/cryptopay/internal/nodes/utxotest"
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -122,14 +123,14 @@ func (s *shop) spent(id string) (coins, merges int, cost ledger.Amount) {
 // the payout that they are for goes as soon as they are in a block.
 func TestFT04_MergesAreReplacedWhenFeesRise(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
+	for _, c := range testenv.Drawn(t, 1, []struct {
 		name, network, kind string
 		blocks              int
 		args                []string
 	}{
 		{"btcd", "BTC", "simnet", 330, nil},
 		{"litecoin_core", "LTC", "regtest", 130, []string{"-mempoolreplacement=1", "-blockmintxfee=0.0002"}},
-	} {
+	}) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			m := utxotest.Open(t, chain.Network(c.network), c.kind, c.blocks, c.args...)
@@ -183,22 +184,23 @@ func TestFT04_MergesAreReplacedWhenFeesRise(t *testing.T) {
 // high again is then a part of what it costs without, with what the merges cost.
 func TestFT04_EarlyMergesMakePayoutsCheaper(t *testing.T) {
 	t.Parallel()
-	t.Run("btcd", func(t *testing.T) {
-		t.Parallel()
-		earlyMergesMakePayoutsCheaper(t, func() *utxotest.Mint { return utxotest.Open(t, "BTC", "simnet", 330) }, cheapCoins)
-	})
-	t.Run("litecoin_core", func(t *testing.T) {
-		t.Parallel()
-		earlyMergesMakePayoutsCheaper(t, func() *utxotest.Mint { return utxotest.Open(t, "LTC", "regtest", 130) }, cheapCoins)
-	})
-	// There is no node of Dogecoin's own in the tests: btcd judges transactions that are built by
-	// Dogecoin's fees, dust and kind of address, and whether it is stricter or not than Dogecoin Core
-	// stays open.
-	t.Run("dogecoins_rules_on_btcd", func(t *testing.T) {
-		t.Parallel()
-		earlyMergesMakePayoutsCheaper(t, func() *utxotest.Mint { return utxotest.Open(t, "DOGE", "simnet", 330) },
-			smallShop{own: "1", coin: "0.4", usd: "2400", amount: "22.5", high: 10_000_000, low: 1_000_000, deep: 60})
-	})
+	for _, c := range testenv.Drawn(t, 1, []struct {
+		name, network, kind string
+		blocks              int
+		of                  smallShop
+	}{
+		{"btcd", "BTC", "simnet", 330, cheapCoins},
+		{"litecoin_core", "LTC", "regtest", 130, cheapCoins},
+		// There is no node of Dogecoin's own in the tests: btcd judges transactions that are built by
+		// Dogecoin's fees, dust and kind of address, and whether it is stricter or not than Dogecoin Core
+		// stays open.
+		{"dogecoins_rules_on_btcd", "DOGE", "simnet", 330, smallShop{own: "1", coin: "0.4", usd: "2400", amount: "22.5", high: 10_000_000, low: 1_000_000, deep: 60}},
+	}) {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			earlyMergesMakePayoutsCheaper(t, func() *utxotest.Mint { return utxotest.Open(t, chain.Network(c.network), c.kind, c.blocks) }, c.of)
+		})
+	}
 }
 
 // smallShop is a shop of 60 coins: what each of them and of the operator's is worth, what is paid out,

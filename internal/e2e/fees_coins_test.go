@@ -14,6 +14,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/chain/utxo"
 	"github.com/cryptopay-go/cryptopay/internal/nodes/utxotest"
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -27,7 +28,7 @@ import (
 // nothing that is cheap alone.
 func TestFN03_CoinsFeesThatRiseAndStay(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
+	for _, c := range testenv.Drawn(t, 1, []struct {
 		name, network, kind string
 		blocks              int
 		keeps               bool // the node takes no replacements
@@ -36,7 +37,7 @@ func TestFN03_CoinsFeesThatRiseAndStay(t *testing.T) {
 		{"btcd", "BTC", "simnet", 330, false, nil},
 		{"litecoin_core", "LTC", "regtest", 130, false, []string{"-mempoolreplacement=1", "-blockmintxfee=0.0002"}},
 		{"litecoin_core_keeps", "LTC", "regtest", 130, true, []string{"-blockmintxfee=0.0002"}},
-	} {
+	}) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			m := utxotest.Open(t, chain.Network(c.network), c.kind, c.blocks, c.args...)

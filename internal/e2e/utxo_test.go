@@ -20,6 +20,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/chain/utxo"
 	"github.com/cryptopay-go/cryptopay/internal/nodes/utxotest"
+	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
@@ -160,14 +161,16 @@ func (s *shop) sound() {
 
 func onMints(t *testing.T, f func(t *testing.T, m *utxotest.Mint)) {
 	t.Parallel()
-	t.Run("btcd", func(t *testing.T) {
-		t.Parallel()
-		f(t, utxotest.Open(t, "BTC", "simnet", 330))
-	})
-	t.Run("litecoin_core", func(t *testing.T) {
-		t.Parallel()
-		f(t, utxotest.Open(t, "LTC", "regtest", 130))
-	})
+	for _, on := range testenv.Drawn(t, 1, []string{"btcd", "litecoin_core"}) {
+		t.Run(on, func(t *testing.T) {
+			t.Parallel()
+			if on == "btcd" {
+				f(t, utxotest.Open(t, "BTC", "simnet", 330))
+			} else {
+				f(t, utxotest.Open(t, "LTC", "regtest", 130))
+			}
+		})
+	}
 }
 
 // TestCoinsPaymentAndWithdrawal: two payments come in, a withdrawal spends both
@@ -247,14 +250,14 @@ func TestCoinsPaidTogether(t *testing.T) {
 // it with a child that pays for both. btcd's miner takes it alone, too.
 func TestCoinsW03_ChildPays(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct {
+	for _, c := range testenv.Drawn(t, 1, []struct {
 		name, network, kind string
 		blocks              int
 		args                []string
 	}{
 		{"btcd", "BTC", "simnet", 330, []string{"--rejectreplacement"}},
 		{"litecoin_core", "LTC", "regtest", 130, []string{"-blockmintxfee=0.0002"}},
-	} {
+	}) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			m := utxotest.Open(t, chain.Network(c.network), c.kind, c.blocks, c.args...)

@@ -84,6 +84,7 @@ func TestConformance(t *testing.T) {
 // what it needs. Its connections are as unfit as is allowed.
 func TestConformanceOnAHostsPool(t *testing.T) {
 	t.Parallel()
+	testenv.Draw(t, 3)
 	h := places.Harness(10, func(t testing.TB, dsn string) (storage.Store, error) {
 		db := hostPool(t, dsn+"?tx_isolation=%27SERIALIZABLE%27")
 		db.SetMaxOpenConns(4)

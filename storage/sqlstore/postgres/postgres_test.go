@@ -129,6 +129,7 @@ func TestPgxTransactionIsChecked(t *testing.T) {
 // what it needs. Its connections are as unfit as is allowed.
 func TestConformanceOnAHostsPool(t *testing.T) {
 	t.Parallel()
+	testenv.Draw(t, 3)
 	h := places.Harness(10, func(t testing.TB, dsn string) (storage.Store, error) {
 		db := hostPool(t, dsn+"&default_transaction_isolation=serializable")
 		db.SetMaxOpenConns(4)

@@ -1,0 +1,56 @@
+package testenv
+
+import (
+	"hash/fnv"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+)
+
+// drawEnv is the variable with the number that draws. Where it is not set, nothing is left out.
+const drawEnv = "CRYPTOPAY_TEST_DRAW"
+
+// Draw lets one of n tests go on and skips the others. It is for what is tried in more places
+// than one, such as on another server. Which go on depends on CRYPTOPAY_TEST_DRAW, a number,
+// and on the test's name. Without that variable all go on.
+func Draw(t testing.TB, n int) {
+	t.Helper()
+	if dice := drawn(t); dice != nil && dice.IntN(n) != 0 {
+		t.Skipf("%s=%s draws other tests; without it all go on", drawEnv, os.Getenv(drawEnv))
+	}
+}
+
+// Drawn returns n of all, in their order, or all where CRYPTOPAY_TEST_DRAW is not set.
+func Drawn[T any](t testing.TB, n int, all []T) []T {
+	t.Helper()
+	dice := drawn(t)
+	if dice == nil || n >= len(all) {
+		return all
+	}
+	at := dice.Perm(len(all))[:n]
+	slices.Sort(at)
+	out := make([]T, n)
+	for i, k := range at {
+		out[i] = all[k]
+	}
+	t.Logf("%s=%s draws those at %v of %d", drawEnv, os.Getenv(drawEnv), at, len(all))
+	return out
+}
+
+// drawn is the dice of a test, nil where nothing is left out.
+func drawn(t testing.TB) *rand.Rand {
+	t.Helper()
+	text := os.Getenv(drawEnv)
+	if text == "" {
+		return nil
+	}
+	seed, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", drawEnv, err)
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(t.Name()))
+	return rand.New(rand.NewPCG(seed, h.Sum64()))
+}
