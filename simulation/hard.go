@@ -23,6 +23,9 @@ const (
 	Halting  Nemesis = "halting"  // operators halt networks, currencies and merchants, and lift it
 	Traitors Nemesis = "traitors" // a process asks the signer for more than was decided
 	Regulars Nemesis = "regulars" // customers who pay to permanent addresses again and again, much or too little
+
+	lists  Nemesis = "lists"  // merchants who send lists of payouts, and cancel some of them
+	savers Nemesis = "savers" // merchants and processes that move coins of deposit addresses later
 )
 
 // hardship is a hard nemesis.
@@ -48,6 +51,8 @@ func hardships() []hardship {
 		{Traitors, 10, 0, nil},
 		{Halting, 15, 3, (*run).halting},
 		{Regulars, 15, 8, (*run).regular},
+		{lists, 15, 2, (*run).list},
+		{savers, 15, 4, (*run).save},
 	}
 }
 

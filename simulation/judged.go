@@ -76,7 +76,7 @@ func (o *outside) paid(m *merchant, in *payment.CreateInput, p payment.Payment) 
 
 // ordered tells the judge of a withdrawal that is about to be asked for.
 func (o *outside) ordered(p *payout, in withdrawal.CreateInput) {
-	order := judge.Order{Shop: p.m.id, Key: p.key, Coin: in.Currency, To: in.Address, Final: in.FinalAmount, Shared: p.shared}
+	order := judge.Order{Shop: p.m.id, Key: p.key, Coin: in.Currency, To: in.Address, Final: in.FinalAmount, Shared: p.shared, Several: p.several}
 	if order.Priced = in.PriceAmount != nil; order.Priced {
 		order.Figure = *in.PriceAmount
 	} else {
@@ -179,7 +179,7 @@ func (o *outside) scene(r *run, end bool) (*judge.Scene, error) {
 		s.Calm = r.now.Sub(o.calm)
 	}
 	for _, m := range r.tenants {
-		shop := judge.Shop{ID: m.id, Fee: m.fee, OutFee: m.percent, Deaf: m.n == r.inbox.dead, Verified: o.verified, Findings: o.findings[m.id]}
+		shop := judge.Shop{ID: m.id, Fee: m.fee, OutFee: m.percent, Deaf: m.n == r.inbox.dead, Verified: o.verified, Findings: o.findings[m.id], Lists: o.judge.Lists(m.id)}
 		if err := judge.Read(context.Background(), o.process.app, r.truth, r.now, &shop); err != nil {
 			return nil, err
 		}

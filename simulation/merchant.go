@@ -42,7 +42,9 @@ type payout struct {
 	c      *chain.Currency
 	to     chain.Address
 	shared bool // the address is one of ours, and gets other money too
-	key    string
+	// The address is one to which several payouts of the merchant go, and nothing else.
+	several bool
+	key     string
 }
 
 func (r *run) anyMerchant() *merchant { return pick(r.rng, r.tenants) }

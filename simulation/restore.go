@@ -118,7 +118,7 @@ func (r *run) replay(log []entry) error {
 func (r *run) forget() {
 	w := r.truth
 	r.outside.judge.Forget()
-	r.unheard = nil
+	r.unheard, r.lists = nil, nil
 	for _, m := range r.tenants {
 		part := storage.Tenant(m.id)
 		m.lost, m.answered = nil, nil

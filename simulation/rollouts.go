@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/shopspring/decimal"
+
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/payment"
@@ -78,12 +80,12 @@ func (p *process) startAgain() error {
 }
 
 // finish ends a rollout: every process has the new configuration, and the usual
-// confirmations.
+// confirmations, and moves coins as is usual.
 func (r *run) finish() {
 	for _, p := range r.procs {
-		if r.rate[Rollouts] > 0 && (!p.rolled || p.deeper != nil) {
+		if r.rate[Rollouts] > 0 && (!p.rolled || p.deeper != nil) || p.minSweep > 0 || p.daily.IsPositive() {
 			p.kill()
-			p.rolled, p.deeper = true, nil
+			p.rolled, p.deeper, p.minSweep, p.daily = true, nil, 0, decimal.Zero
 			r.revive(p)
 		}
 	}

@@ -69,6 +69,7 @@ type run struct {
 	signing   string        // what the signer does, "" = it signs
 	signs     int           // from this step on it does again
 	halts     []*halt       // that stand, or may
+	lists     []*list       // that were asked for
 	betrayed  int           // step at which a traitor last asked the signer for more
 	unsigned  bool          // processes start without a Signer
 	keep      time.Duration // for which webhooks are kept that have ended; 0 = for ever

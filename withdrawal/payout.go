@@ -341,7 +341,12 @@ func (p *pricing) quotes(ctx context.Context, order []question, same map[questio
 	if err := storage.SideBySide(ctx, p.s.c.Store, reads...); err != nil {
 		return err // not all were asked
 	}
-	ctx = storage.Apart(ctx)
+	if ctx = storage.Apart(ctx); recall.IsOneByOne(ctx) {
+		for _, q := range accounts {
+			p.quote(ctx, same[q], errs)
+		}
+		return nil
+	}
 	atOnce(len(accounts), func(n int) { p.quote(ctx, same[accounts[n]], errs) })
 	return nil
 }

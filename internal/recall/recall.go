@@ -39,6 +39,20 @@ func Of[T any](ctx context.Context, key any, ask func() (T, error)) (T, error) {
 	return v, err
 }
 
+// OneByOne is a context in which what is asked side by side elsewhere is asked one after the other,
+// by the goroutine that asks: for who must see the same happen again.
+func OneByOne(ctx context.Context) context.Context {
+	return context.WithValue(ctx, oneByOneKey{}, true)
+}
+
+// IsOneByOne reports whether a context is one of OneByOne.
+func IsOneByOne(ctx context.Context) bool {
+	one, _ := ctx.Value(oneByOneKey{}).(bool)
+	return one
+}
+
+type oneByOneKey struct{}
+
 type memoryKey struct{}
 
 type memory struct {

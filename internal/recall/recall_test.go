@@ -50,3 +50,9 @@ func TestRecall(t *testing.T) {
 	require.NoError(t, err, "an error is not kept")
 	require.EqualValues(t, 6, v)
 }
+
+func TestOneByOne(t *testing.T) {
+	t.Parallel()
+	require.False(t, recall.IsOneByOne(t.Context()))
+	require.True(t, recall.IsOneByOne(recall.Within(recall.OneByOne(t.Context()))))
+}

@@ -336,6 +336,7 @@ func flipFlop(w *town) {
 var spared = map[simulation.Nemesis]string{
 	simulation.Drops: "a customer's transaction that is gone costs the customer time", simulation.Revival: "what is sent again lands once",
 	simulation.Malleation: "the payment is found under its other hash", simulation.Forgery: "as malleation", simulation.Crumbs: "small payments are business", simulation.Regulars: "as crumbs",
+	"lists": "as crumbs", "savers": "who sets a policy knows it",
 	simulation.Lies: "what one node says wrongly is refused, and shows as its errors", simulation.Nonces: "as lies", simulation.Broadcasts: "what was not taken is sent again; what lasts shows as a withdrawal that waits",
 	simulation.Eviction: "as broadcasts", simulation.Crashes: "another process goes on", simulation.Pauses: "as crashes", simulation.Conflicts: "they are decided again",
 	simulation.LostCommits: "they are sent again", simulation.Crowd: "several processes are the rule", simulation.Operators: "they are people, and recorded",

@@ -41,6 +41,8 @@ type history struct {
 	deaf     bool              // its host heard of nothing
 	wrong    string            // with the source of prices
 	objects  map[string]string // of webhooks
+	named    int               // the line that a refusal names
+	reused   bool              // the key of a list was taken for another
 	scene    Scene
 }
 
@@ -68,6 +70,8 @@ func (h *history) play() *Judge {
 	for _, a := range h.accepted {
 		j.Accepted(a[0], a[1])
 	}
+	h.list(j)
+	j.Saves("a", at(-5), []Saving{{Coin: "USDTX", Multiple: 10, Wait: 2 * time.Hour}})(at(-5))
 	for _, id := range h.alerts {
 		j.Alerted("a", id)
 	}
@@ -100,6 +104,16 @@ func (h *history) play() *Judge {
 	j.Sweeping("d1", h.sweeps)
 	j.Look(&h.scene)
 	return j
+}
+
+// list has the shop ask for its first and last withdrawals as one list, and for two that are
+// refused: one with a wrong line, and another under the key of the first.
+func (h *history) list(j *Judge) {
+	j.Listing(List{Shop: "a", Key: "l1", Orders: []string{"k1", "k3"}})
+	j.Listed("l1", "L1", []string{"w1", "w3"})
+	j.Listing(List{Shop: "a", Key: "l2", Orders: []string{"k4", "k5"}, Wrong: "address", Bad: map[int]bool{1: true}})
+	j.Unlisted("l2", map[int][]string{h.named: {"address"}}, true)
+	j.Reused("l1", !h.reused)
 }
 
 // find looks at the history's own chain.
@@ -177,7 +191,7 @@ func (h *history) chain() *Chain { return &h.scene.Chains[0] }
 
 // good is a history in which every promise was kept.
 func good() *history {
-	h := &history{paid: map[string]Ask{}, betrayed: map[string]bool{"": true, "a second payout": true}}
+	h := &history{paid: map[string]Ask{}, betrayed: map[string]bool{"": true, "a second payout": true}, named: 1}
 	h.scene = Scene{
 		Houses: []House{{ID: "network/X", States: map[string]string{"s1": "done"}}},
 		Now:    at(3000), End: true, Calm: 25 * time.Hour, Stepped: at(2999), Weather: Weather{Thrift: true, Crumbs: true, Aged: true, Fresh: "USDTX"},
@@ -198,7 +212,7 @@ func good() *history {
 		h.paid[p.ID] = a
 	}
 	h.orders = []Order{
-		{Shop: "a", Key: "k1", Coin: "USDTX", To: "o1", Figure: dec("10")},
+		{Shop: "a", Key: "k1", Coin: "USDTX", To: "o1", Figure: dec("10"), Several: true},
 		{Shop: "a", Key: "k2", Coin: "USDTX", To: "o2", Figure: dec("5"), Priced: true, Final: true},
 		{Shop: "a", Key: "k3", Coin: "USDTX", To: "o3", Figure: dec("7")},
 		{Shop: "a", Key: "k4", Coin: "USDTX", To: "o4", Figure: dec("7")}, // nobody accepted it
@@ -266,7 +280,7 @@ func goodShop() Shop {
 			{ID: "t4", Coin: "USDTX", Address: "d4", Reason: "late", Tx: "t4", Amount: 3_000_000},
 			{ID: "t11", Coin: "USDTX", Address: "d5", Reason: "below_minimum", Tx: "t11", Amount: 500_000},
 		},
-		Resting: []Resting{{Address: "d4", Coin: "USDTX", Reason: "below_cost", Since: at(90), Amount: 3_000_000, DueBelow: 5}},
+		Resting: []Resting{{Address: "d4", Coin: "USDTX", Reason: "below_cost", Since: at(90), Amount: 3_000_000, DueBelow: 5}, {Address: "d6", Coin: "USDTX", Reason: "waits_for_more", Since: at(2900), Next: at(3015), Amount: 1_000_000}},
 		Hot:     map[string]int64{"USDTX": 110_250_000},
 		Outbox: []Letter{
 			{ID: "lost", Object: "p4", Attempts: 6, Failed: true, Created: at(70), Ended: at(400)},
@@ -284,6 +298,7 @@ func goodShop() Shop {
 	s.Payments[1].Deposits = []Deposit{{ID: "X/t2:0", Tx: "t2", Amount: 20_000_000, Net: 19_801_981, Final: true, Credited: true}}
 	s.Payouts[0].Tx = "t3"
 	s.Payouts[2].Reason, s.Payouts[2].Since, s.Payouts[2].Created = "stuck", at(2910), at(2900)
+	s.Lists = []Listed{{ID: "L1", Lines: []Payout{s.Payouts[0], s.Payouts[2]}, Count: map[string]int{completed: 1, processing: 1}}}
 	for i, kind := range []string{"full", "partial", "", ""} {
 		s.Payments[i].Type, s.Payments[i].Tolerance = kind, s.Payments[i].Due/200
 	}

@@ -27,6 +27,8 @@ type Judge struct {
 	given       map[string]Address           // permanent addresses that merchants were given, by id
 	orders      map[string]*Order            // by key
 	keys        []string                     // of orders, as they came
+	lists       map[string]*List             // of payouts, by key
+	saves       map[string][]*savings        // by shop, as they came
 	states      map[string]string            // of each object, as last seen
 	where       map[string]string            // address → the payment it was given to
 	letters     map[string]*letter           // webhooks by shop and id
@@ -76,13 +78,14 @@ type Order struct {
 	Priced              bool // the figure is in USD
 	Final               bool // the figure is what the recipient gets
 	Shared              bool // the address gets other money too
+	Several             bool // that is of such orders of the shop alone
 	ID                  string
 	lost                bool // a restore may have forgotten it
 }
 
 // New is a judge of a world with these coins.
 func New(coins map[string]Coin) *Judge {
-	j := &Judge{coins: coins, tally: Tally{}, open: map[string]bool{}, record: newRecord(), orders: map[string]*Order{}, where: map[string]string{}, asks: map[string]Ask{}, lost: map[string]bool{}, given: map[string]Address{}, alerts: map[string]bool{}}
+	j := &Judge{coins: coins, tally: Tally{}, open: map[string]bool{}, record: newRecord(), orders: map[string]*Order{}, lists: map[string]*List{}, saves: map[string][]*savings{}, where: map[string]string{}, asks: map[string]Ask{}, lost: map[string]bool{}, given: map[string]Address{}, alerts: map[string]bool{}}
 	for _, p := range Table() {
 		if p.Open != "" {
 			j.open[p.ID] = true
@@ -105,6 +108,9 @@ func (j *Judge) Forget() {
 	j.forget()
 	for _, o := range j.orders {
 		o.lost = true
+	}
+	for _, l := range j.lists {
+		l.lost = true
 	}
 	for id := range j.asks {
 		j.lost[id] = true
@@ -157,6 +163,7 @@ func (j *Judge) Look(s *Scene) {
 		j.payments(s, shop)
 		j.counted(s, shop)
 		j.payouts(s, shop)
+		j.listed(s, shop)
 		j.transfers(shop)
 		j.balances(s, shop)
 		j.histories(shop)
@@ -165,6 +172,7 @@ func (j *Judge) Look(s *Scene) {
 		j.outbox(s, shop)
 		j.firsts(s, shop)
 		j.resting(s, shop)
+		j.saved(s, shop)
 		j.dearer(s, shop)
 		j.unread(s, shop)
 		j.theft(s, shop)

@@ -49,15 +49,26 @@ var breaks = map[string]func(h *history){
 	"frozen": func(h *history) {
 		h.hook("withdrawal_status_update", "w2", map[string]any{"previous_status": pending, "status": processing})
 	},
-	"charged": func(h *history) { h.shop().Payouts[1].Platform++ },
-	"reason":  func(h *history) { h.shop().Payouts[2].Since = time.Time{} },
-	"I7":      func(h *history) { h.chain().Moves = append(h.chain().Moves, h.chain().Moves[3]) },
-	"I8":      func(h *history) { h.chain().Moves[3].To = "o2"; h.chain().Moves[3].Amount = dec("5") },
-	"I3":      func(h *history) { h.shop().Wallets[1].Balances["USDTX"] = Balance{24_801_981, -1, 24_801_982} },
-	"balance": func(h *history) { h.shop().Wallets[0].Balances["USDTX"] = Balance{84_000_001, 7_000_000, 77_000_001} },
-	"I9":      func(h *history) { h.shop().Payouts[2].Status = failed },
-	"I9-gas":  func(h *history) { h.scene.Shops[1].Aside["X"] = 1 },
-	"W18":     func(h *history) { h.wrong = "stale" },
+	"list-whole":  func(h *history) { h.shop().Payouts = h.shop().Payouts[:2] },
+	"list-shown":  func(h *history) { slices.Reverse(h.shop().Lists[0].Lines) },
+	"list-wrong":  func(h *history) { h.named = 0 },
+	"list-key":    func(h *history) { h.reused = true },
+	"list-once":   func(h *history) { h.chain().Moves = append(h.chain().Moves, h.chain().Moves[3]) },
+	"list-paid":   func(h *history) { h.shop().Payouts[0].Tx = "t9" },
+	"saving-ends": func(h *history) { h.shop().Resting[1].Next = at(3021) },
+	"saving-needed": func(h *history) {
+		h.shop().Payouts[2].Reason, h.shop().Hot["USDTX"] = "hot_short", 6_000_000
+	},
+	"saving-kept": func(h *history) { h.chain().Sent[1].Cost = 10_00000000 },
+	"charged":     func(h *history) { h.shop().Payouts[1].Platform++ },
+	"reason":      func(h *history) { h.shop().Payouts[2].Since = time.Time{} },
+	"I7":          func(h *history) { h.chain().Moves = append(h.chain().Moves, h.chain().Moves[3]) },
+	"I8":          func(h *history) { h.chain().Moves[3].To = "o2"; h.chain().Moves[3].Amount = dec("5") },
+	"I3":          func(h *history) { h.shop().Wallets[1].Balances["USDTX"] = Balance{24_801_981, -1, 24_801_982} },
+	"balance":     func(h *history) { h.shop().Wallets[0].Balances["USDTX"] = Balance{84_000_001, 7_000_000, 77_000_001} },
+	"I9":          func(h *history) { h.shop().Payouts[2].Status = failed },
+	"I9-gas":      func(h *history) { h.scene.Shops[1].Aside["X"] = 1 },
+	"W18":         func(h *history) { h.wrong = "stale" },
 	"taken": func(h *history) {
 		twice := h.chain().Moves[0] // of a bank's
 		twice.To, twice.Coin, twice.Amount, twice.Ordinal = "own", "USDTX", dec("1.000001"), 1
@@ -236,7 +247,7 @@ func TestBelowCost(t *testing.T) {
 	for _, few := range []int64{0, 1} {
 		h := good()
 		shop := h.shop()
-		shop.Payouts[2].Reason, shop.Hot["USDTX"] = "below_cost", shop.Payouts[2].Amount-shop.Resting[0].Amount-few
+		shop.Payouts[2].Reason, shop.Hot["USDTX"] = "below_cost", shop.Payouts[2].Amount-shop.Resting[0].Amount-shop.Resting[1].Amount-few
 		j := h.play()
 		require.Equal(t, few > 0, j.Tally()["below-cost-shown"].Broken > 0)
 	}

@@ -39,7 +39,7 @@ type reader struct {
 // that no view shows.
 func Read(ctx context.Context, app *cryptopay.App, store storage.Store, now time.Time, shop *Shop) error {
 	r := &reader{ctx: ctx, app: app, shop: shop, now: now}
-	for _, step := range []func(){r.payments, r.addresses, r.payouts, r.transfers, r.wallets, r.lines, r.overview, r.taken, r.suspense, r.outbox} {
+	for _, step := range []func(){r.payments, r.addresses, r.payouts, r.lists, r.transfers, r.wallets, r.lines, r.overview, r.taken, r.suspense, r.outbox} {
 		if step(); r.err != nil {
 			return r.err
 		}
@@ -128,11 +128,36 @@ func (r *reader) payouts() {
 		r.shop.Counts.Payouts = total
 		return next, err
 	}) {
-		r.shop.Payouts = append(r.shop.Payouts, Payout{
-			ID: p.ID, Status: string(p.Status), Coin: p.Currency, Address: p.Address, CustomID: p.CustomID, Wallet: p.Wallet, Tx: p.Tx,
-			Requested: int64(p.Requested), Amount: int64(p.Amount), Platform: int64(p.PlatformFee), Network: int64(p.NetworkFee),
-			Reason: p.WaitingReason(), Since: p.WaitingSince, Created: p.CreatedAt, Completed: p.CompletedAt,
-		})
+		r.shop.Payouts = append(r.shop.Payouts, payoutView(&p))
+	}
+}
+
+func payoutView(p *withdrawal.Withdrawal) Payout {
+	return Payout{
+		ID: p.ID, Status: string(p.Status), Coin: p.Currency, Address: p.Address, CustomID: p.CustomID, Wallet: p.Wallet, Tx: p.Tx,
+		Requested: int64(p.Requested), Amount: int64(p.Amount), Platform: int64(p.PlatformFee), Network: int64(p.NetworkFee),
+		Reason: p.WaitingReason(), Since: p.WaitingSince, Created: p.CreatedAt, Completed: p.CompletedAt,
+	}
+}
+
+// lists reads the lists of payouts whose ids are known.
+func (r *reader) lists() {
+	for i := range r.shop.Lists {
+		l := &r.shop.Lists[i]
+		p, err := r.app.Withdrawals.Payout(r.ctx, r.shop.ID, l.ID)
+		if errors.Is(err, withdrawal.ErrNotFound) {
+			continue
+		}
+		if r.err = err; err != nil {
+			return
+		}
+		for k := range p.Withdrawals {
+			l.Lines = append(l.Lines, payoutView(&p.Withdrawals[k]))
+		}
+		l.Count = map[string]int{}
+		for status, n := range p.Counts() {
+			l.Count[string(status)] = n
+		}
 	}
 }
 

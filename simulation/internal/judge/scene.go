@@ -87,6 +87,7 @@ type Shop struct {
 	Payments  []Payment
 	Addresses []Address // permanent ones
 	Payouts   []Payout
+	Lists     []Listed // lists of payouts
 	Transfers []Transfer
 	Wallets   []Wallet
 	Overview  map[string]Total // of the sub-accounts, by coin
@@ -145,6 +146,13 @@ type Payout struct {
 	Requested, Amount, Platform, Network            int64
 	Reason                                          string // why it waits, as shown
 	Since, Created, Completed                       time.Time
+}
+
+// Listed is the view of a list of payouts.
+type Listed struct {
+	ID    string
+	Lines []Payout       // in the order in which it shows them; nil = there is none of this id
+	Count map[string]int // by status
 }
 
 // open reports whether a withdrawal still holds money.

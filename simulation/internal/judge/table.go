@@ -12,7 +12,7 @@ type Promise struct {
 // Table lists every promise, by what it is about.
 func Table() []Promise {
 	var all []Promise
-	for _, part := range [][]Promise{aboutPayments, aboutPayouts, aboutBooks, aboutWebhooks, aboutChains, aboutEnds, aboutHard, aboutLater} {
+	for _, part := range [][]Promise{aboutPayments, aboutPayouts, aboutLists, aboutBooks, aboutWebhooks, aboutChains, aboutEnds, aboutHard, aboutSavings, aboutLater} {
 		all = append(all, part...)
 	}
 	return all
