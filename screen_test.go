@@ -119,6 +119,9 @@ func TestScreen_APersonDecides(t *testing.T) {
 		list, _, err := h.App.Payments.SuspenseList(t.Context(), h.ID, payment.SuspenseFilter{})
 		require.NoError(t, err)
 		require.Equal(t, []any{payment.RoleHeld, "two hops from a mixer"}, []any{list[0].Role, list[0].ScreenReason})
+		counted, err := h.App.Payments.Deposits(t.Context(), h.ID, p.ID)
+		require.NoError(t, err)
+		require.Empty(t, counted, "what is held is none of what was counted")
 		h.Verify()
 
 		dry := ann

@@ -200,9 +200,11 @@ func (s *Service) Deposits(ctx context.Context, tenant, id string) ([]Deposit, e
 	if err != nil {
 		return nil, err
 	}
-	out := make([]Deposit, len(x.deposits))
-	for i, e := range x.deposits {
-		out[i] = e.d
+	out := make([]Deposit, 0, len(x.deposits))
+	for _, e := range x.deposits {
+		if e.d.Role.counted() { // what the Screen holds belongs to the payment, and counts for nothing
+			out = append(out, e.d)
+		}
 	}
 	return out, nil
 }

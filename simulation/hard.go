@@ -52,7 +52,7 @@ func hardships() []hardship {
 		{Halting, 15, 3, (*run).halting},
 		{Regulars, 15, 8, (*run).regular},
 		{lists, 15, 2, (*run).list},
-		{savers, 15, 4, (*run).save},
+		{savers, 15, 8, (*run).save},
 	}
 }
 

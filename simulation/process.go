@@ -51,10 +51,8 @@ type process struct {
 	listed *chain.Registry  // as an operator has mistaken it; nil = as it is
 	rolled bool             // it lists the currency that a rollout brings
 	deeper map[string]int64 // confirmations more than usual, by currency
-	// What it moves coins by; zero = by the defaults.
-	minSweep uint64
-	daily    decimal.Decimal // USD
-	dead     bool            // died in the task that is running
+	daily  decimal.Decimal  // USD that it spends on moving coins in a day; zero = the default
+	dead   bool             // died in the task that is running
 }
 
 // crash unwinds a process that dies. errDead is what its last gasps are told.
@@ -159,7 +157,7 @@ func (p *process) start() error {
 		Callbacks: webhook.Guard{AllowHTTP: true}, Log: slog.New(slog.DiscardHandler),
 	}
 	cfg.Reconcile.Halt = true
-	cfg.Treasury.MinSweep, cfg.Treasury.DailyCost = p.minSweep, p.daily
+	cfg.Treasury.DailyCost = p.daily
 	for _, n := range r.chains {
 		cfg.HouseAddresses = append(cfg.HouseAddresses, house.Address{Network: n.name, Address: n.chain.Customer(ownAddress)})
 	}

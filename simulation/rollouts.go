@@ -83,9 +83,9 @@ func (p *process) startAgain() error {
 // confirmations, and moves coins as is usual.
 func (r *run) finish() {
 	for _, p := range r.procs {
-		if r.rate[Rollouts] > 0 && (!p.rolled || p.deeper != nil) || p.minSweep > 0 || p.daily.IsPositive() {
+		if r.rate[Rollouts] > 0 && (!p.rolled || p.deeper != nil) || p.daily.IsPositive() {
 			p.kill()
-			p.rolled, p.deeper, p.minSweep, p.daily = true, nil, 0, decimal.Zero
+			p.rolled, p.deeper, p.daily = true, nil, decimal.Zero
 			r.revive(p)
 		}
 	}

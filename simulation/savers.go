@@ -24,12 +24,12 @@ func (r *run) save() string {
 	var told []judge.Saving
 	for _, n := range r.chains {
 		for _, code := range n.coins {
-			if r.rng.IntN(2) == 0 || code == r.fresh() {
+			if r.rng.IntN(4) == 0 || code == r.fresh() {
 				continue
 			}
 			s := policy.Sweep{
-				Currency: code, Multiple: pick(r.rng, []uint64{3, 10, 30, 200, 1000}),
-				Wait: policy.Duration(pick(r.rng, []time.Duration{time.Minute, 2 * time.Hour, 12 * time.Hour, 36 * time.Hour})),
+				Currency: code, Multiple: pick(r.rng, []uint64{3, 30, 200, 1000, 1000}),
+				Wait: policy.Duration(pick(r.rng, []time.Duration{time.Minute, 2 * time.Hour, 12 * time.Hour, 36 * time.Hour, 36 * time.Hour})),
 			}
 			p.Sweeps = append(p.Sweeps, s)
 			told = append(told, judge.Saving{Coin: code, Multiple: int64(s.Multiple), Wait: time.Duration(s.Wait)})
@@ -51,15 +51,14 @@ func (r *run) save() string {
 	return fmt.Sprintf("merchant %d has %v wait: %s", m.n, told, said)
 }
 
-// tighten starts one process again that moves coins only where that costs less of them, or
-// spends less on it in a day.
+// tighten starts one process again that spends less on moving coins in a day.
 func (r *run) tighten() string {
 	p := pick(r.rng, r.procs)
 	if !p.free() {
 		return "busy"
 	}
 	p.kill()
-	p.minSweep, p.daily = pick(r.rng, []uint64{0, 3, 5, 10}), decimal.New(pick(r.rng, []int64{0, 1, 5, 50}), 0)
+	p.daily = decimal.New(pick(r.rng, []int64{0, 1, 5, 50}), 0)
 	r.revive(p)
-	return fmt.Sprintf("%s is started again: at most one part in %d, and %s USD a day", p, p.minSweep, p.daily)
+	return fmt.Sprintf("%s is started again: at most %s USD a day", p, p.daily)
 }

@@ -203,6 +203,11 @@ func (j *Judge) spendable(s *Scene, c *Chain) {
 			d := &s.Shops[i].Suspense[k]
 			aside[d.Address+"/"+d.Coin] = true
 		}
+		for _, r := range s.Shops[i].Resting {
+			if r.Reason == waitsForMore && !r.Next.Before(s.Now.Add(-untold-s.Weather.Skew)) { // saving-ends judges for how long
+				aside[r.Address+"/"+r.Coin] = true
+			}
+		}
 	}
 	own := j.gas(c.Network)
 	spent, failed := c.spent(j)

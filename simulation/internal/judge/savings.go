@@ -10,7 +10,7 @@ import (
 // aboutSavings are promises about coins that a merchant's policy has wait for cheaper times.
 var aboutSavings = []Promise{
 	{ID: "saving-ends", Rule: "Coins wait for more only where a policy of their merchant says so, and no longer than it says."},
-	{ID: "saving-needed", Rule: "A withdrawal that needs the coins ends their wait."},
+	{ID: "saving-needed", Rule: "A withdrawal that needs the coins ends their wait.", Rare: true},
 	{ID: "saving-kept", Rule: "Before that time is over they are moved only where a withdrawal may need them, or moving them costs at most one part in the policy's multiple."},
 }
 
