@@ -62,7 +62,8 @@ func TestT01_EveryLeaseCounts(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error, 1)
 			go func() { done <- h.app.Run(ctx) }()
-			for workers := int64(len(h.app.Workers())); s.asked.Load() < workers && s.claims.Load() == 0; { // time that passes while one asks hides that it is off
+			// The clock stands still: a worker cannot tell that it is off while it goes on.
+			for workers := int64(len(h.app.Workers())); s.asked.Load() < workers && s.claims.Load() == 0; {
 				runtime.Gosched()
 			}
 			cancel()

@@ -101,9 +101,9 @@ race=(./storage ./storage/{lane,memory,redisstore,seal,storagetest,stream} ./sto
 say tools
 install
 [ "${1:-}" = tools ] && exit
-# With this set a test whose node is missing fails instead of being skipped. What
+# With the first of these set a test whose node is missing fails instead of being skipped. What
 # still skips are cases of the conformance suite that a network has no notion of
-# (memos on Ethereum, coins on account chains), each by name.
+# (memos on Ethereum, coins on account chains), each by name, and what the second does not draw.
 export CRYPTOPAY_TEST_FULL=1 PATH=$bin:$PATH
 export CRYPTOPAY_TEST_DRAW=${CRYPTOPAY_TEST_DRAW:-$((16#$(git rev-parse --short=8 HEAD)))}
 export GOFLAGS="${GOFLAGS:-} -vet=off -ldflags=-w" # golangci-lint has vetted everything, and nobody debugs these programs

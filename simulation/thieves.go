@@ -135,21 +135,18 @@ func (r *run) noticed(err error) bool {
 // honestly shows the outside judge the withdrawals that were edited as they were, so that
 // every rule about them is asked as ever.
 func (r *run) honestly(shop *judge.Shop) {
-	for _, all := range append([][]judge.Payout{shop.Payouts}, lines(shop.Lists)...) {
-		for i := range all {
-			p := &all[i]
+	views := [][]judge.Payout{shop.Payouts}
+	for _, l := range shop.Lists {
+		views = append(views, l.Lines)
+	}
+	for _, payouts := range views {
+		for i := range payouts {
+			p := &payouts[i]
 			if e, ok := r.edits[p.ID]; ok {
 				p.Address, p.Amount, p.Platform, p.Network = e.was.Address, int64(e.was.Amount), int64(e.was.PlatformFee), int64(e.was.NetworkFee)
 			}
 		}
 	}
-}
-
-func lines(lists []judge.Listed) (out [][]judge.Payout) {
-	for i := range lists {
-		out = append(out, lists[i].Lines)
-	}
-	return out
 }
 
 // theft is what the outside judge is told of thieves: the edited withdrawals, and of each

@@ -341,13 +341,8 @@ func (p *pricing) quotes(ctx context.Context, order []question, same map[questio
 	if err := storage.SideBySide(ctx, p.s.c.Store, reads...); err != nil {
 		return err // not all were asked
 	}
-	if ctx = storage.Apart(ctx); recall.IsOneByOne(ctx) {
-		for _, q := range accounts {
-			p.quote(ctx, same[q], errs)
-		}
-		return nil
-	}
-	atOnce(len(accounts), func(n int) { p.quote(ctx, same[accounts[n]], errs) })
+	ctx = storage.Apart(ctx)
+	atOnce(ctx, len(accounts), func(n int) { p.quote(ctx, same[accounts[n]], errs) })
 	return nil
 }
 
@@ -374,8 +369,15 @@ func (p *pricing) quote(ctx context.Context, places []int, errs []error) {
 	}
 }
 
-// atOnce calls f for 0 to n-1, for some of them at the same time. What panics in f panics here.
-func atOnce(n int, f func(i int)) {
+// atOnce calls f for 0 to n-1, for some of them at the same time unless the context is one of
+// recall.OneByOne. What panics in f panics here.
+func atOnce(ctx context.Context, n int, f func(i int)) {
+	if recall.IsOneByOne(ctx) {
+		for i := range n {
+			f(i)
+		}
+		return
+	}
 	var g errgroup.Group
 	g.SetLimit(maxAsked)
 	var once sync.Once

@@ -39,8 +39,9 @@ func Of[T any](ctx context.Context, key any, ask func() (T, error)) (T, error) {
 	return v, err
 }
 
-// OneByOne is a context in which what is asked side by side elsewhere is asked one after the other,
-// by the goroutine that asks: for who must see the same happen again.
+// OneByOne is a context in which one goroutine asks all questions of a decision, one after another.
+// In any other context several may be asked at the same time. A simulated world needs it to play
+// the same seed in the same way.
 func OneByOne(ctx context.Context) context.Context {
 	return context.WithValue(ctx, oneByOneKey{}, true)
 }

@@ -12,9 +12,9 @@ import (
 // drawEnv is the variable with the number that draws. Where it is not set, nothing is left out.
 const drawEnv = "CRYPTOPAY_TEST_DRAW"
 
-// Draw lets one of n tests go on and skips the others. It is for what is tried in more places
-// than one, such as on another server. Which go on depends on CRYPTOPAY_TEST_DRAW, a number,
-// and on the test's name. Without that variable all go on.
+// Draw skips a test in all but about one of n runs. A test calls it that tries on one more server,
+// node or page what another test tries elsewhere. CRYPTOPAY_TEST_DRAW, a number, and the test's name
+// decide whether it is skipped. Without that variable it never is.
 func Draw(t testing.TB, n int) {
 	t.Helper()
 	if dice := drawn(t); dice != nil && dice.IntN(n) != 0 {
@@ -22,7 +22,8 @@ func Draw(t testing.TB, n int) {
 	}
 }
 
-// Drawn returns n of all, in their order, or all where CRYPTOPAY_TEST_DRAW is not set.
+// Drawn returns n of all, in their order. The same number and the test's name decide which. Without
+// that variable it returns all.
 func Drawn[T any](t testing.TB, n int, all []T) []T {
 	t.Helper()
 	dice := drawn(t)

@@ -25,11 +25,11 @@ type List struct {
 
 	id      string
 	ids     []string
-	refused bool // for good
+	refused bool // every request for it
 	lost    bool // a restore may have forgotten it
 }
 
-// Listing is told of a list that is asked for, before anybody answers.
+// Listing notes a list that a merchant is about to ask for.
 func (j *Judge) Listing(l List) { j.lists[l.Key] = &l }
 
 // Lists are the views of a shop's lists that were made, still to be read.
@@ -42,7 +42,8 @@ func (j *Judge) Lists(shop string) (out []Listed) {
 	return out
 }
 
-// Listed is told that a list was made, under this id, with withdrawals of these ids: I14.
+// Listed notes that a list was made: its id, and the ids of its withdrawals. The same key has the
+// same ids each time: I14.
 func (j *Judge) Listed(key, id string, ids []string) {
 	l := j.lists[key]
 	j.ask("I14", l.id != "", l.id == id && slices.Equal(l.ids, ids), "the key %s made payouts %s and %s", key, l.id, id)
@@ -54,8 +55,8 @@ func (j *Judge) Listed(key, id string, ids []string) {
 	l.id, l.ids = id, ids
 }
 
-// Unlisted is told that a list was refused, and which fields of which lines that names. With
-// last nobody else is asked for it any more.
+// Unlisted notes that a list was refused, and the fields that the refusal names, by line. last: every
+// request for the list was refused so far.
 func (j *Judge) Unlisted(key string, named map[int][]string, last bool) {
 	l := j.lists[key]
 	l.refused = last
@@ -72,7 +73,7 @@ func (j *Judge) Unlisted(key string, named map[int][]string, last bool) {
 	j.ask("list-wrong", true, ok, "list %s with a wrong %s in lines %v was refused for %v", key, l.Wrong, l.Bad, named)
 }
 
-// Reused is told whether another list under the key of one that was made was refused.
+// Reused notes whether the library refused another list under the key of one that it had made.
 func (j *Judge) Reused(key string, refused bool) {
 	l := j.lists[key]
 	j.ask("list-key", !l.lost, refused, "another list was taken under the key %s", key)
