@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// geth is go-ethereum itself, in this process, behind its own HTTP server.
+// geth is go-ethereum itself, in this process, behind its own HTTP server, with one block.
 type geth struct {
 	*simulated.Backend
 	client *Client
@@ -31,6 +31,8 @@ func openGeth(t *testing.T) *geth {
 		n.HTTPHost, n.HTTPPort, n.HTTPModules = "127.0.0.1", port, []string{"eth", "debug"}
 	})
 	t.Cleanup(func() { _ = b.Close() })
+	b.Commit()
+	testenv.GethIndexed(t, port)
 	r, err := chain.NewRegistry(
 		[]chain.NetworkInfo{{Code: "ETH", Family: chain.AccountFamily, AddressType: "EVM", Gas: "ETH", ChainID: 1337}},
 		[]chain.Currency{{Code: "ETH", Network: "ETH", Token: "ETH", Decimals: 18, Scale: 8, Confirmations: 1}})
@@ -91,7 +93,6 @@ func TestD01_GethWithoutTracesShowsInternalEther(t *testing.T) {
 	t.Parallel()
 	g := openGeth(t)
 	c := g.client
-	g.Commit()
 	trail := begin(t, c)
 	var file struct {
 		Contracts map[string]struct{ Bytecode string }

@@ -118,6 +118,8 @@ func openGeth(t testing.TB, tokens listed) *node {
 		c.HTTPHost, c.HTTPPort, c.HTTPModules = "127.0.0.1", port, []string{"eth", "debug"}
 	})
 	t.Cleanup(func() { _ = b.Close() })
+	b.Commit()
+	testenv.GethIndexed(t, port)
 	n.connect()
 	n.commit = func() {
 		require.Eventually(t, n.pooled, 10*time.Second, 2*time.Millisecond, "the pool has everything that was sent")

@@ -33,13 +33,14 @@ func (p *Process) URL() string { return "http://" + address(p.Port) }
 
 // jsonRPC asks for the chain id.
 func jsonRPC(ctx context.Context, port int) error {
-	_, err := askEthereum(ctx, port, "eth_chainId")
+	_, err := askEthereum(ctx, port, "eth_chainId", "")
 	return err
 }
 
-// askEthereum calls a method that has no parameters and answers with a text.
-func askEthereum(ctx context.Context, port int, method string) (result string, err error) {
-	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":[]}`, method)
+// askEthereum calls a method that answers with a text, or with null. Params is what stands
+// between the brackets.
+func askEthereum(ctx context.Context, port int, method, params string) (result string, err error) {
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":[%s]}`, method, params)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address(port), strings.NewReader(body))
 	if err != nil {
 		return "", err
@@ -53,7 +54,15 @@ func askEthereum(ctx context.Context, port int, method string) (result string, e
 	if resp.StatusCode != http.StatusOK {
 		return "", fmt.Errorf("HTTP status %d", resp.StatusCode)
 	}
-	var answer struct{ Result string }
-	err = json.NewDecoder(resp.Body).Decode(&answer)
-	return answer.Result, err
+	var answer struct {
+		Result string
+		Error  json.RawMessage
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+		return "", err
+	}
+	if answer.Error != nil {
+		return "", fmt.Errorf("%s: %s", method, answer.Error)
+	}
+	return answer.Result, nil
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"testing"
+	"time"
 )
 
 // Geth starts a go-ethereum (see gethnode) with a fresh chain of its own, id 1337. It mines
@@ -25,9 +27,24 @@ func Geth(t testing.TB) *Process {
 
 // gethReady waits for the one block that a development chain makes by itself.
 func gethReady(ctx context.Context, port int) error {
-	height, err := askEthereum(ctx, port, "eth_blockNumber")
+	height, err := askEthereum(ctx, port, "eth_blockNumber", "")
 	if err == nil && (height == "" || height == "0x0") {
 		err = errors.New("it has made no block yet")
 	}
+	if err == nil {
+		err = gethIndexed(ctx, port)
+	}
+	return err
+}
+
+// GethIndexed waits until a go-ethereum that has its first block has indexed it. Until then it
+// answers no question about a transaction that it does not know.
+func GethIndexed(t testing.TB, port int) {
+	t.Helper()
+	wait(t, "go-ethereum, which indexes its first block", 30*time.Second, func() error { return gethIndexed(t.Context(), port) })
+}
+
+func gethIndexed(ctx context.Context, port int) error {
+	_, err := askEthereum(ctx, port, "eth_getTransactionReceipt", `"0x`+strings.Repeat("0", 64)+`"`)
 	return err
 }
