@@ -52,6 +52,7 @@ type process struct {
 	rolled bool             // it lists the currency that a rollout brings
 	deeper map[string]int64 // confirmations more than usual, by currency
 	daily  decimal.Decimal  // USD that it spends on moving coins in a day; zero = the default
+	parts  uint64           // of what it moves, one of which that may cost; 0 = the default
 	dead   bool             // died in the task that is running
 }
 
@@ -157,7 +158,7 @@ func (p *process) start() error {
 		Callbacks: webhook.Guard{AllowHTTP: true}, Log: slog.New(slog.DiscardHandler),
 	}
 	cfg.Reconcile.Halt = true
-	cfg.Treasury.DailyCost = p.daily
+	cfg.Treasury.DailyCost, cfg.Treasury.MinSweep = p.daily, p.parts
 	for _, n := range r.chains {
 		cfg.HouseAddresses = append(cfg.HouseAddresses, house.Address{Network: n.name, Address: n.chain.Customer(ownAddress)})
 	}

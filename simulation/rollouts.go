@@ -83,9 +83,9 @@ func (p *process) startAgain() error {
 // confirmations, and moves coins as is usual.
 func (r *run) finish() {
 	for _, p := range r.procs {
-		if r.rate[Rollouts] > 0 && (!p.rolled || p.deeper != nil) || p.daily.IsPositive() {
+		if r.rate[Rollouts] > 0 && (!p.rolled || p.deeper != nil) || p.daily.IsPositive() || p.parts > 0 {
 			p.kill()
-			p.rolled, p.deeper, p.daily = true, nil, decimal.Zero
+			p.rolled, p.deeper, p.daily, p.parts = true, nil, decimal.Zero, 0
 			r.revive(p)
 		}
 	}

@@ -51,14 +51,14 @@ func (r *run) save() string {
 	return fmt.Sprintf("merchant %d has %v wait: %s", m.n, told, said)
 }
 
-// tighten starts one process again that spends less on moving coins in a day.
+// tighten starts one process again that spends less on moving coins, in a day or for each.
 func (r *run) tighten() string {
 	p := pick(r.rng, r.procs)
 	if !p.free() {
 		return "busy"
 	}
 	p.kill()
-	p.daily = decimal.New(pick(r.rng, []int64{0, 1, 5, 50}), 0)
+	p.daily, p.parts = decimal.New(pick(r.rng, []int64{0, 1, 5, 50}), 0), pick(r.rng, []uint64{0, 3, 20})
 	r.revive(p)
-	return fmt.Sprintf("%s is started again: at most %s USD a day", p, p.daily)
+	return fmt.Sprintf("%s is started again: at most %s USD a day, and one part in %d", p, p.daily, p.parts)
 }

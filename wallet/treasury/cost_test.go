@@ -7,6 +7,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 )
 
@@ -98,4 +99,70 @@ func TestFT06_SweepThatIsRetried(t *testing.T) {
 	w.chain.SetFeeLevel(w.chain.FeeLevel() / 100)
 	w.mine(60)
 	require.Zero(t, w.waits())
+}
+
+// dear is a world that got six times the cost of a sweep, and waits as a sweep may cost only a
+// thirtieth part.
+func dear(t *testing.T) *world {
+	t.Helper()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	w.treasury.MinSweep = 30
+	w.restart()
+	w.pay("USDTERC20", w.sweepCost().Mul(dec("6")).StringFixed(2))
+	w.mine(30)
+	require.Equal(t, []string{treasury.WaitBelowCost}, w.reasons())
+	return w
+}
+
+// What was too dear for one Config.MinSweep goes by the one of a later process.
+func TestFT03_CoinsGoOnceMoreMayBeSpentOnThem(t *testing.T) {
+	t.Parallel()
+	w := dear(t)
+	w.treasury.MinSweep = 2
+	w.restart()
+	w.hours(1)
+	w.mine(60)
+	require.Zero(t, w.waits())
+	require.True(t, w.moved().IsPositive())
+	w.conserved("USDTERC20", "ETH")
+}
+
+// So it does where fees were too high for that one, too, when its process began.
+func TestFT03_CoinsGoOnceMoreMayBeSpentOnThemAndFeesFell(t *testing.T) {
+	t.Parallel()
+	w := dear(t)
+	level := w.chain.FeeLevel()
+	w.chain.SetFeeLevel(30 * level)
+	w.mine(1)
+	w.treasury.MinSweep = 2
+	w.restart()
+	w.hours(1)
+	require.Equal(t, []string{treasury.WaitBelowCost}, w.reasons())
+	w.chain.SetFeeLevel(level)
+	w.hours(1)
+	w.mine(60)
+	require.Zero(t, w.waits())
+	require.True(t, w.moved().IsPositive())
+}
+
+// A process that judges as the one before it looks at what is too dear once a day.
+func TestFT03_WhatIsTooDearIsLookedAtOnceADay(t *testing.T) {
+	t.Parallel()
+	w := dear(t)
+	w.treasury.MinSweep = 12
+	w.restart()
+	version := func() int64 {
+		rows, err := w.store.Find(t.Context(), storage.Query{Table: treasury.SweepNotes.Table, Partition: storage.Network("ETH"), Limit: 10})
+		require.NoError(t, err)
+		require.Len(t, rows, 1)
+		return rows[0].Version
+	}
+	before := version()
+	w.hours(20)
+	first := version()
+	require.Greater(t, first, before, "when the process began")
+	w.hours(20)
+	require.Equal(t, 2*first-before, version(), "and a day later")
+	require.Equal(t, []string{treasury.WaitBelowCost}, w.reasons())
 }

@@ -148,7 +148,7 @@ func (r *rounds) again(network string) {
 }
 
 // wakeCheap makes those sweeps of a currency due that are worth what forwarding costs
-// now.
+// now, and those that are to be judged anew.
 func (t *Treasury) wakeCheap(ctx context.Context, c *chain.Currency) (int, error) {
 	q := storage.Query{
 		Table: SweepNotes.Table, Partition: storage.Network(string(c.Network)), Limit: 1,
@@ -170,6 +170,11 @@ func (t *Treasury) wakeCheap(ctx context.Context, c *chain.Currency) (int, error
 	if err != nil {
 		return 0, err
 	}
+	dear, err := t.tooDear(ctx, c, typical)
+	if err != nil {
+		return 0, err
+	}
+	rows = append(rows, dear...)
 	woken := 0
 	for _, e := range storage.Work(ctx, t.cfg.Store, rows, func(row storage.Row) string { return row.ID }, func(ctx context.Context, row storage.Row) error {
 		return t.wakeNote(ctx, row, SweepNotes.Value(row))

@@ -407,6 +407,13 @@ var treasuryRemovals = []Bug{
 		Test: "TestFT02_GasCountsOnTheDayOfItsReservation",
 	},
 	{
+		ID: "FT03-too-dear-for-ever", File: "wallet/treasury/defer.go",
+		Old:  "	rows = append(rows, dear...)\n",
+		New:  "	_ = dear\n",
+		What: "coins that were too dear for an earlier process wait although this one may spend more on them", Package: "wallet/treasury",
+		Test: "TestFT03_CoinsGoOnceMoreMayBeSpentOnThem",
+	},
+	{
 		ID: "FT03-turn-in-silence", File: "wallet/treasury/sweep.go",
 		Old:  "		j.note.waits(WaitTurn, t.cfg.Now())\n",
 		New:  "",
