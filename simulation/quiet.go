@@ -28,15 +28,16 @@ func (r *run) spans() map[int]time.Time {
 
 // lull is how a quiet span passes: by rounds, each at the time at which
 // something is due, but no sooner than least and no later than most after the
-// one before. What is due sooner is found late, as by a process that was down.
-func lull(round int) (least, most time.Duration) {
+// one before. What is due sooner is found late, as by a process that was down: a slow
+// round is that many times 20 minutes.
+func lull(round, slow int) (least, most time.Duration) {
 	switch {
 	case round < 4:
 		return time.Minute, 5 * time.Minute
 	case round < 10:
 		return 5 * time.Minute, time.Hour
 	}
-	return 20 * time.Minute, 4 * time.Hour
+	return time.Duration(slow) * 20 * time.Minute, 4 * time.Hour
 }
 
 // quiet lets time pass in which nobody begins anything: chains make blocks,
@@ -49,9 +50,9 @@ func (r *run) quiet(until time.Time) {
 	if r.rng.IntN(2) == 0 {
 		r.tell("heal: %s", r.heal()) // somebody looks after the nodes
 	}
-	began, round := r.now, 0
+	began, round, slow := r.now, 0, 1+r.rng.IntN(4)
 	for ; r.now.Before(until) && r.failure == nil; round++ {
-		least, most := lull(round)
+		least, most := lull(round, slow)
 		next := r.now.Add(most)
 		for _, at := range []time.Time{until, r.truth.dueAfter(r.now.Add(least)), r.wanted(r.now.Add(least))} {
 			if !at.IsZero() && at.Before(next) {
