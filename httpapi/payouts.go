@@ -73,31 +73,46 @@ func payoutError(err error, lines []int) error {
 	}
 	var wrong fields
 	for _, i := range slices.Sorted(maps.Keys(items.Items)) {
-		a, known := toAnswer(items.Items[i])
-		if !known || a.Status >= http.StatusInternalServerError {
-			return fmt.Errorf("withdrawals[%d]: %w", i, items.Items[i])
-		}
 		where := ""
 		if i < len(lines) {
 			where = atLine(lines[i])
 		}
-		named := false
-		for field, v := range a.Details {
-			messages, _ := v.([]string)
-			for _, m := range messages {
-				wrong.add(fmt.Sprintf("withdrawals[%d].%s", i, field), m+where)
-				named = true
-			}
+		parts := []error{items.Items[i]}
+		if joined, ok := items.Items[i].(interface{ Unwrap() []error }); ok {
+			parts = joined.Unwrap()
 		}
-		switch {
-		case named:
-		case a.Code == notFound.Code:
-			wrong.add(fmt.Sprintf("withdrawals[%d].account_id", i), "is no wallet"+where)
-		default:
-			wrong.add(fmt.Sprintf("withdrawals[%d]", i), a.Message+where)
+		for _, part := range parts {
+			if !wrong.withdrawal(i, part, where) {
+				return fmt.Errorf("withdrawals[%d]: %w", i, part)
+			}
 		}
 	}
 	return &invalidError{Fields: wrong}
+}
+
+// withdrawal adds what is wrong with a withdrawal of a payout; false where that is no fault of the
+// request's.
+func (f *fields) withdrawal(i int, err error, where string) bool {
+	a, known := toAnswer(err)
+	if !known || a.Status >= http.StatusInternalServerError {
+		return false
+	}
+	named := false
+	for field, v := range a.Details {
+		messages, _ := v.([]string)
+		for _, m := range messages {
+			f.add(fmt.Sprintf("withdrawals[%d].%s", i, field), m+where)
+			named = true
+		}
+	}
+	switch {
+	case named:
+	case a.Code == notFound.Code:
+		f.add(fmt.Sprintf("withdrawals[%d].account_id", i), "is no wallet"+where)
+	default:
+		f.add(fmt.Sprintf("withdrawals[%d]", i), a.Message+where)
+	}
+	return true
 }
 
 type payoutPath struct {

@@ -112,6 +112,10 @@ func TestPayouts_NameEachThatIsWrong(t *testing.T) {
 	require.ElementsMatch(t, []string{"withdrawals[2].account_id", "withdrawals[4].address"}, keys(refused(func(in map[string]any) {
 		of(in, 2)["account_id"], of(in, 4)["address"] = "nobody", "0x000000000000000000000000000000000000dEaD"
 	})))
+	require.ElementsMatch(t, []string{"withdrawals[0].amount", "withdrawals[2].account_id", "withdrawals[2].address"}, keys(refused(func(in map[string]any) {
+		delete(of(in, 0), "amount")
+		of(in, 2)["account_id"], of(in, 2)["address"] = "nobody", "nonsense"
+	})), "whatever finds it, and two of one withdrawal")
 	require.Equal(t, []string{"withdrawals[4].amount"}, keys(refused(func(in map[string]any) { of(in, 4)["amount"] = "0.11" })))
 	require.Equal(t, []string{"withdrawals[1].Amount"}, keys(refused(func(in map[string]any) { of(in, 1)["Amount"] = "7" })))
 	for _, body := range []string{`{}`, `{"withdrawals":[]}`, `{"withdrawals":null}`, `{"withdrawals":{}}`, `{"withdrawals":"x"}`} {

@@ -55,7 +55,7 @@ type payoutRow struct {
 var payoutRows = storage.NewTable[payoutRow]("payouts")
 
 // PayoutError names the withdrawals of a payout that cannot be made, by their place in the
-// request, from 0. Their errors are those of Create. Nothing was made.
+// request, from 0. Their errors are those of Create, joined where one has several. Nothing was made.
 type PayoutError struct{ Items map[int]error }
 
 func (e *PayoutError) Error() string {
@@ -175,13 +175,14 @@ type payoutDraft struct {
 // is asked once.
 func (s *Service) draftPayout(ctx context.Context, tenant string, list []CreateInput) (*payoutDraft, error) {
 	list = slices.Clone(list)
+	wrong := &PayoutError{}
 	currencies, err := s.checkPayout(list)
-	if err != nil {
+	if err != nil && !errors.As(err, &wrong) {
 		return nil, err
 	}
 	d := &payoutDraft{tenant: tenant, currencies: currencies, accounts: make([]string, len(list))}
 	d.ID = s.c.NewID()
-	pricing := &pricing{s: s, tenant: tenant, in: list, c: currencies, out: make([]Withdrawal, len(list))}
+	pricing := &pricing{s: s, tenant: tenant, in: list, c: currencies, out: make([]Withdrawal, len(list)), wrong: wrong}
 	for i := range list {
 		d.accounts[i] = list[i].AccountID
 	}
@@ -209,6 +210,7 @@ type pricing struct {
 	to    []*found[chain.Address] // by withdrawal
 	fees  map[string]*tenantFee   // by currency
 	asked []ledger.Amount         // by withdrawal
+	wrong *PayoutError            // withdrawals that cannot be made: nothing more is asked of them
 
 	down atomic.Bool // a quote cannot be had: nobody else is asked
 }
@@ -224,6 +226,9 @@ func (p *pricing) read(ctx context.Context) (map[string]*found[payer], error) {
 	destinations, payers := map[destination]*found[chain.Address]{}, map[string]*found[payer]{}
 	p.fees, p.to = map[string]*tenantFee{}, make([]*found[chain.Address], len(p.in))
 	for i := range p.in {
+		if p.wrong.Items[i] != nil {
+			continue
+		}
 		c, account := p.c[i], p.in[i].AccountID
 		at := destination{c.Network, p.in[i].Address}
 		if p.to[i] = destinations[at]; p.to[i] == nil {
@@ -254,18 +259,18 @@ func (p *pricing) read(ctx context.Context) (map[string]*found[payer], error) {
 	if err := storage.SideBySide(ctx, s.c.Store, reads...); err != nil {
 		return nil, err
 	}
-	wrong := &PayoutError{}
 	for i := range p.in {
-		switch payer := payers[p.in[i].AccountID].value; {
-		case p.to[i].err != nil:
-			wrong.add(i, p.to[i].err)
-		case payer.err != nil:
-			wrong.add(i, payer.err)
-		case p.fees[p.c[i].Code].err != nil:
-			return nil, p.fees[p.c[i].Code].err
+		if p.wrong.Items[i] != nil {
+			continue
+		}
+		if err := p.fees[p.c[i].Code].err; err != nil {
+			return nil, err
+		}
+		if err := errors.Join(p.to[i].err, payers[p.in[i].AccountID].value.err); err != nil {
+			p.wrong.add(i, err)
 		}
 	}
-	return payers, wrong.err()
+	return payers, nil
 }
 
 // question is what the network's quote of a withdrawal depends on.
@@ -275,7 +280,7 @@ type question struct {
 	asked    ledger.Amount
 }
 
-// price asks for the rates and the network's quotes.
+// price asks for the rates, and for the network's quotes unless something is wrong without them.
 func (p *pricing) price(ctx context.Context) error {
 	p.asked = make([]ledger.Amount, len(p.in))
 	rates := map[[2]string]*found[decimal.Decimal]{}
@@ -288,13 +293,15 @@ func (p *pricing) price(ctx context.Context) error {
 		}
 		return f.value, f.err
 	}
-	wrong := &PayoutError{}
 	var order []question
 	same := map[question][]int{} // withdrawals with the same quote
 	for i := range p.in {
+		if p.wrong.Items[i] != nil {
+			continue
+		}
 		var err error
 		if p.asked[i], err = p.s.asked(ctx, p.c[i], p.in[i].Terms, rate); err != nil {
-			wrong.add(i, err)
+			p.wrong.add(i, err)
 			continue
 		}
 		q := question{p.c[i].Code, p.to[i].value, p.asked[i]}
@@ -303,7 +310,7 @@ func (p *pricing) price(ctx context.Context) error {
 		}
 		same[q] = append(same[q], i)
 	}
-	if err := wrong.err(); err != nil {
+	if err := p.wrong.err(); err != nil {
 		return err
 	}
 	errs := make([]error, len(p.in))
@@ -312,10 +319,10 @@ func (p *pricing) price(ctx context.Context) error {
 	}
 	for i, err := range errs {
 		if err != nil {
-			wrong.add(i, err)
+			p.wrong.add(i, err)
 		}
 	}
-	return wrong.err()
+	return p.wrong.err()
 }
 
 // quotes prices the withdrawals of each question. Where a quote depends on the coins that are

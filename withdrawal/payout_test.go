@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -190,16 +192,18 @@ func TestPayout_NamesEachThatIsWrong(t *testing.T) {
 	}, itemFields(t, err))
 	require.Equal(t, err, w.CheckPayout(in))
 
-	in = salaries(6, "10")
+	in = salaries(7, "10")
 	in[1].Address, in[2].AccountID, in[4].Address = "bad", "nobody", "Thot"
+	in[4].AccountID, in[0].Amount, in[5].Amount, in[5].PriceAmount = "nobody", nil, nil, dec("0.00000001")
 	_, err = w.CreatePayout(w.ctx, tenant, "", in)
 	var items *withdrawal.PayoutError
 	require.ErrorAs(t, err, &items)
-	require.Len(t, items.Items, 3)
+	require.Equal(t, []int{0, 1, 2, 4, 5}, slices.Sorted(maps.Keys(items.Items)), "whatever found it: the request, the store or the rates")
 	var address *chain.AddressError
 	require.ErrorAs(t, items.Items[1], &address)
 	require.ErrorIs(t, items.Items[2], errNoAccount)
 	require.ErrorAs(t, items.Items[4], &address)
+	require.ErrorIs(t, items.Items[4], errNoAccount)
 	require.Contains(t, err.Error(), "withdrawals[1]")
 
 	in = salaries(3, "10")

@@ -59,8 +59,9 @@ func (j *Judge) saved(s *Scene, shop *Shop) {
 				longest = max(longest, l.Wait)
 			}
 		}
+		long := r.Next.After(r.Since.Add(longest+s.Weather.Skew)) && r.Next.After(s.Now.Add(untold)) // else somebody is at it
 		late := !s.Stepped.IsZero() && r.Next.Add(untold).Before(s.Stepped.Add(-s.Weather.Skew))
-		j.ask("saving-ends", true, longest > 0 && !r.Next.After(r.Since.Add(longest+s.Weather.Skew)) && !late,
+		j.ask("saving-ends", true, longest > 0 && !long && !late,
 			"%s at %s wait for more since %s until %s, and the policy says %s", r.Coin, r.Address, r.Since, r.Next, longest)
 		if !s.Stepped.IsZero() && r.Since.Add(untold).Before(s.Stepped.Add(-s.Weather.Skew)) {
 			waits[r.Coin] += r.Amount
