@@ -24,7 +24,12 @@ took() { # notes how long the part that ends now took
 }
 say() {
 	took "$*"
-	printf '\n== %s\n' "$*"
+	printf '\n== %s (after %s min)\n' "$*" $((SECONDS / 60))
+}
+ending() { # what each part took, also where one has failed
+	took ''
+	[ "${quiet:-}" ] || printf '\n%s%5.1f min  in all\n' "$minutes" "$((SECONDS * 10 / 60))e-1"
+	[ -z "${memory:-}" ] || rm -rf "$memory"
 }
 die() {
 	printf 'test.sh: %s\n' "$*" >&2
@@ -98,9 +103,11 @@ programs() { # what is not written in Go
 race=(./storage ./storage/{lane,memory,redisstore,seal,storagetest,stream} ./storage/sqlstore/... ./chain/incoming/... ./chain/internal/... ./chain/sim
 	./chain/keys/... ./chain/rates/... ./chain/several ./webhook/... ./withdrawal/... ./wallet ./payment/... ./httpapi/{auth,client,limit}/... ./internal/fairpool)
 
+trap ending EXIT
+[ "${1:-}" = tools ] && quiet=yes
 say tools
 install
-[ "${1:-}" = tools ] && exit
+[ -z "${quiet:-}" ] || exit 0
 # With the first of these set a test whose node is missing fails instead of being skipped. What
 # still skips are cases of the conformance suite that a network has no notion of
 # (memos on Ethereum, coins on account chains), each by name, and what the second does not draw.
@@ -111,7 +118,6 @@ export GOFLAGS="${GOFLAGS:-} -vet=off -ldflags=-w" # golangci-lint has vetted ev
 # there: kill -9 takes nothing from it either.
 memory=$(mktemp -d /dev/shm/cryptopay.XXXXXX 2>/dev/null || true)
 if [ -n "$memory" ]; then
-	trap 'rm -rf "$memory"' EXIT
 	chmod 1777 "$memory"
 	printf '#!/bin/sh\n' >"$memory/runs"
 	chmod +x "$memory/runs"
@@ -177,6 +183,4 @@ examples/shop/walk.sh # go run ./examples/shop, which serves until it is stopped
 say "the same in TypeScript, with types made of the service's document"
 examples/typescript/walk.sh "$tools/typescript"
 
-took ''
-printf '\n%s%5.1f min  in all\n' "$minutes" "$((SECONDS * 10 / 60))e-1"
 printf '\n== ok\n'
