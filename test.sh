@@ -17,7 +17,7 @@ apidiff=golang.org/x/exp/cmd/apidiff@v0.0.0-20261113113407-e3970619a1a4
 govulncheck=golang.org/x/vuln/cmd/govulncheck@v1.1.4
 npm=internal/testenv/npm # the lockfile of what the tests use of npm
 
-part='' began=0 minutes=''
+part='' began=0 minutes='' quiet='' memory=''
 took() { # notes how long the part that ends now took
 	[ -z "$part" ] || minutes+=$(printf '%5.1f min  %s' "$(((SECONDS - began) * 10 / 60))e-1" "$part")$'\n'
 	part=$1 began=$SECONDS
@@ -27,9 +27,9 @@ say() {
 	printf '\n== %s (after %s min)\n' "$*" $((SECONDS / 60))
 }
 ending() { # what each part took, also where one has failed
+	[ -z "$memory" ] || rm -rf "$memory"
 	took ''
-	[ "${quiet:-}" ] || printf '\n%s%5.1f min  in all\n' "$minutes" "$((SECONDS * 10 / 60))e-1"
-	[ -z "${memory:-}" ] || rm -rf "$memory"
+	[ "$quiet" ] || printf '\n%s%5.1f min  in all\n' "$minutes" "$((SECONDS * 10 / 60))e-1" || true
 }
 die() {
 	printf 'test.sh: %s\n' "$*" >&2
@@ -107,7 +107,7 @@ trap ending EXIT
 [ "${1:-}" = tools ] && quiet=yes
 say tools
 install
-[ -z "${quiet:-}" ] || exit 0
+[ -z "$quiet" ] || exit 0
 # With the first of these set a test whose node is missing fails instead of being skipped. What
 # still skips are cases of the conformance suite that a network has no notion of
 # (memos on Ethereum, coins on account chains), each by name, and what the second does not draw.

@@ -65,27 +65,27 @@ func (h *Handler) checkPayout(_ context.Context, c *Call, in createPayoutInput) 
 
 // payoutError is what a merchant is told of withdrawals that refuse a payout: every bad field of
 // each of them. lines are where they stand in a table. What is no fault of the request's is told
-// as it is of one withdrawal.
+// as it is of one withdrawal, unless there is a fault of the request's.
 func payoutError(err error, lines []int) error {
 	var items *withdrawal.PayoutError
 	if !errors.As(err, &items) {
 		return err
 	}
 	var wrong fields
+	var other error
 	for _, i := range slices.Sorted(maps.Keys(items.Items)) {
 		where := ""
 		if i < len(lines) {
 			where = atLine(lines[i])
 		}
-		parts := []error{items.Items[i]}
-		if joined, ok := items.Items[i].(interface{ Unwrap() []error }); ok {
-			parts = joined.Unwrap()
-		}
-		for _, part := range parts {
-			if !wrong.withdrawal(i, part, where) {
-				return fmt.Errorf("withdrawals[%d]: %w", i, part)
+		for _, err := range items.Items[i] {
+			if !wrong.withdrawal(i, err, where) && other == nil {
+				other = fmt.Errorf("withdrawals[%d]: %w", i, err)
 			}
 		}
+	}
+	if len(wrong) == 0 {
+		return other
 	}
 	return &invalidError{Fields: wrong}
 }

@@ -236,7 +236,7 @@ func TestPayouts_AreLimited(t *testing.T) {
 	require.Equal(t, 100, httpapi.DefaultLimits().PayoutsPerHour)
 }
 
-// What is no fault of the request's is told as it is of one withdrawal.
+// What is no fault of the request's is told as it is of one withdrawal, and what is one also then.
 func TestPayouts_WithoutAPrice(t *testing.T) {
 	t.Parallel()
 	w := newPayer(t, unlimited)
@@ -246,6 +246,10 @@ func TestPayouts_WithoutAPrice(t *testing.T) {
 	of(in, 1)["price_amount"] = "50"
 	a := w.ok(http.StatusServiceUnavailable, "POST", "/payouts/", in)
 	require.Equal(t, "server_error", a.code())
+	delete(of(in, 0), "amount")
+	a = w.ok(http.StatusBadRequest, "POST", "/payouts/", in)
+	require.Len(t, details(a), 1)
+	require.Contains(t, details(a), "withdrawals[0].amount")
 }
 
 // FuzzTable: whatever is sent as a table, the answer is documented and no fault of ours, and no

@@ -1,6 +1,7 @@
 package withdrawal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,15 +56,17 @@ type payoutRow struct {
 var payoutRows = storage.NewTable[payoutRow]("payouts")
 
 // PayoutError names the withdrawals of a payout that cannot be made, by their place in the
-// request, from 0. Their errors are those of Create, joined where one has several. Nothing was made.
-type PayoutError struct{ Items map[int]error }
+// request, from 0. Their errors are those of Create. Nothing was made.
+type PayoutError struct{ Items map[int][]error }
 
 func (e *PayoutError) Error() string {
 	const most = 5
 	var out []string
 	places := slices.Sorted(maps.Keys(e.Items))
 	for _, i := range places[:min(most, len(places))] {
-		out = append(out, place(i)+": "+e.Items[i].Error())
+		for _, err := range e.Items[i] {
+			out = append(out, place(i)+": "+err.Error())
+		}
 	}
 	if len(places) > most {
 		out = append(out, fmt.Sprintf("and %d more", len(places)-most))
@@ -75,17 +78,22 @@ func (e *PayoutError) Error() string {
 func (e *PayoutError) Unwrap() []error {
 	var out []error
 	for _, i := range slices.Sorted(maps.Keys(e.Items)) {
-		out = append(out, e.Items[i])
+		out = append(out, e.Items[i]...)
 	}
 	return out
 }
 
-// add notes what is wrong with a withdrawal.
-func (e *PayoutError) add(i int, err error) {
-	if e.Items == nil {
-		e.Items = map[int]error{}
+// add notes what is wrong with a withdrawal, if anything is.
+func (e *PayoutError) add(i int, errs ...error) {
+	for _, err := range errs {
+		if err == nil {
+			continue
+		}
+		if e.Items == nil {
+			e.Items = map[int][]error{}
+		}
+		e.Items[i] = append(e.Items[i], err)
 	}
-	e.Items[i] = err
 }
 
 func (e *PayoutError) err() error {
@@ -187,7 +195,7 @@ func (s *Service) draftPayout(ctx context.Context, tenant string, list []CreateI
 		d.accounts[i] = list[i].AccountID
 	}
 	if d.payers, err = pricing.read(ctx); err != nil {
-		return nil, err
+		return nil, cmp.Or(wrong.err(), err) // what is wrong with the request stays so
 	}
 	if err := pricing.price(recall.Within(ctx)); err != nil {
 		return nil, err
@@ -266,9 +274,7 @@ func (p *pricing) read(ctx context.Context) (map[string]*found[payer], error) {
 		if err := p.fees[p.c[i].Code].err; err != nil {
 			return nil, err
 		}
-		if err := errors.Join(p.to[i].err, payers[p.in[i].AccountID].value.err); err != nil {
-			p.wrong.add(i, err)
-		}
+		p.wrong.add(i, p.to[i].err, payers[p.in[i].AccountID].value.err)
 	}
 	return payers, nil
 }

@@ -169,9 +169,9 @@ func itemFields(t *testing.T, err error) map[int]map[string][]string {
 	var items *withdrawal.PayoutError
 	require.ErrorAs(t, err, &items)
 	out := map[int]map[string][]string{}
-	for i, err := range items.Items {
+	for i, errs := range items.Items {
 		var bad *withdrawal.InvalidError
-		require.ErrorAs(t, err, &bad)
+		require.ErrorAs(t, errors.Join(errs...), &bad)
 		out[i] = bad.Fields
 	}
 	return out
@@ -200,10 +200,10 @@ func TestPayout_NamesEachThatIsWrong(t *testing.T) {
 	require.ErrorAs(t, err, &items)
 	require.Equal(t, []int{0, 1, 2, 4, 5}, slices.Sorted(maps.Keys(items.Items)), "whatever found it: the request, the store or the rates")
 	var address *chain.AddressError
-	require.ErrorAs(t, items.Items[1], &address)
-	require.ErrorIs(t, items.Items[2], errNoAccount)
-	require.ErrorAs(t, items.Items[4], &address)
-	require.ErrorIs(t, items.Items[4], errNoAccount)
+	require.ErrorAs(t, errors.Join(items.Items[1]...), &address)
+	require.ErrorIs(t, errors.Join(items.Items[2]...), errNoAccount)
+	require.ErrorAs(t, errors.Join(items.Items[4]...), &address)
+	require.ErrorIs(t, errors.Join(items.Items[4]...), errNoAccount)
 	require.Contains(t, err.Error(), "withdrawals[1]")
 
 	in = salaries(3, "10")
@@ -215,7 +215,7 @@ func TestPayout_NamesEachThatIsWrong(t *testing.T) {
 	in[2].Currency = "NONE"
 	_, err = w.CreatePayout(w.ctx, tenant, "", in)
 	require.ErrorAs(t, err, &items)
-	require.ErrorIs(t, items.Items[2], chain.ErrCurrency)
+	require.ErrorIs(t, errors.Join(items.Items[2]...), chain.ErrCurrency)
 	require.Len(t, items.Items, 1)
 
 	for _, n := range []int{0, 1001} {
@@ -224,7 +224,12 @@ func TestPayout_NamesEachThatIsWrong(t *testing.T) {
 		require.ErrorAs(t, err, &bad)
 		require.Contains(t, bad.Fields, "withdrawals")
 	}
-	w.feeErr = errors.New("node is down")
+	w.feeErr, w.setErr = errors.New("node is down"), errors.New("store is down")
+	in = salaries(3, "10")
+	in[1].Amount = nil
+	_, err = w.CreatePayout(w.ctx, tenant, "", in)
+	require.Equal(t, map[int]map[string][]string{1: {"amount": {"give exactly one of amount and price_amount"}}}, itemFields(t, err), "also while nobody can say more")
+	w.setErr = nil
 	_, err = w.CreatePayout(w.ctx, tenant, "", salaries(3, "10"))
 	require.ErrorIs(t, err, withdrawal.ErrFee)
 	w.feeErr, w.setErr = nil, errors.New("store is down")
@@ -395,7 +400,7 @@ func TestPayout_AWalletThatClosesMeanwhile(t *testing.T) {
 	var items *withdrawal.PayoutError
 	require.ErrorAs(t, err, &items)
 	require.Len(t, items.Items, 1)
-	require.ErrorIs(t, items.Items[2], errNoAccount)
+	require.ErrorIs(t, errors.Join(items.Items[2]...), errNoAccount)
 	w.nothing()
 }
 

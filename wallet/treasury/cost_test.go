@@ -1,12 +1,15 @@
 package treasury_test
 
 import (
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 )
@@ -137,7 +140,7 @@ func TestFT03_CoinsGoOnceMoreMayBeSpentOnThemAndFeesFell(t *testing.T) {
 	w.mine(1)
 	w.treasury.MinSweep = 2
 	w.restart()
-	w.hours(1)
+	w.hours(3)
 	require.Equal(t, []string{treasury.WaitBelowCost}, w.reasons())
 	w.chain.SetFeeLevel(level)
 	w.hours(1)
@@ -146,23 +149,68 @@ func TestFT03_CoinsGoOnceMoreMayBeSpentOnThemAndFeesFell(t *testing.T) {
 	require.True(t, w.moved().IsPositive())
 }
 
-// A process that judges as the one before it looks at what is too dear once a day.
+// A process that judges as the one before it looks at what is too dear when it starts, an hour
+// later and once a day: at all that may be worth it, some at a time, and at nothing else.
 func TestFT03_WhatIsTooDearIsLookedAtOnceADay(t *testing.T) {
 	t.Parallel()
 	w := dear(t)
-	w.treasury.MinSweep = 12
+	least, err := w.currency("USDTERC20").Units(w.sweepCost().Mul(dec("4")), ledger.Down)
+	require.NoError(t, err)
+	small := w.sweepCost().Mul(dec("3")).StringFixed(2)
+	for range 4 {
+		w.pay("USDTERC20", w.sweepCost().Mul(dec("6")).StringFixed(2))
+	}
+	w.pay("USDTERC20", small)
+	w.mine(30)
+	w.treasury.MinSweep, w.treasury.Batch = 12, 2
 	w.restart()
-	version := func() int64 {
+	looked := func() (dear, far int64) {
 		rows, err := w.store.Find(t.Context(), storage.Query{Table: treasury.SweepNotes.Table, Partition: storage.Network("ETH"), Limit: 10})
 		require.NoError(t, err)
-		require.Len(t, rows, 1)
-		return rows[0].Version
+		require.Len(t, rows, 6)
+		for _, row := range rows {
+			if treasury.SweepNotes.Value(row).Amount < least {
+				far += row.Version
+			} else {
+				dear += row.Version
+			}
+		}
+		return dear, far
 	}
-	before := version()
-	w.hours(20)
-	first := version()
-	require.Greater(t, first, before, "when the process began")
-	w.hours(20)
-	require.Equal(t, 2*first-before, version(), "and a day later")
-	require.Equal(t, []string{treasury.WaitBelowCost}, w.reasons())
+	before, far := looked()
+	for _, step := range []struct {
+		hours int
+		looks int64
+	}{{1, 5}, {2, 10}, {21, 10}, {4, 15}} { // at its start, an hour later, and a day after that
+		w.hours(step.hours)
+		now, same := looked()
+		require.Equal(t, far, same, "what is far too small is not looked at")
+		require.Equal(t, before+2*step.looks, now, "each is made due, and judged")
+	}
+	for _, reason := range w.reasons() {
+		require.Equal(t, treasury.WaitBelowCost, reason)
+	}
+}
+
+// What could not be made due is found again.
+func TestFT03_WhatIsTooDearIsFoundAgainWhereTheStoreWasBusy(t *testing.T) {
+	t.Parallel()
+	w := dear(t)
+	w.treasury.MinSweep = 2
+	w.restart()
+	locked := 3 // as often as a change is sent
+	w.store.busy = func(c *storage.Change) bool {
+		if !strings.Contains(c.ID, "/due/") {
+			return false
+		}
+		locked--
+		return locked >= 0
+	}
+	for range 4 {
+		w.clock.Advance(2 * time.Minute)
+		w.mine(15)
+	}
+	require.Negative(t, locked)
+	require.Zero(t, w.waits())
+	require.True(t, w.moved().IsPositive())
 }

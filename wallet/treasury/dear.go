@@ -10,61 +10,69 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
-// What waits for lower costs is found by a cost that was stored when it was judged. A process
-// with another Config.MinSweep may have judged it. So each process judges it anew when it
-// starts, when costs have fallen by a tenth since, and once a day.
+// What is too dear is found by a cost that was stored when it was judged, and a process with
+// another Config.MinSweep may have judged it. So each process judges it anew when it starts, an
+// hour later, when the last that judged otherwise has ended, then once a day, and when costs have
+// fallen by a tenth.
 const (
-	dearAfter = 24 * time.Hour
+	dearSoon  = time.Hour
+	dearLater = 24 * time.Hour
 	dearParts = 10
 )
 
-// passes is how far what waits for lower costs was judged anew, by currency. It is safe for
-// concurrent use.
+// passes is how far what is too dear was judged anew, by currency. It is safe for concurrent use.
 type passes struct {
 	mu sync.Mutex
-	of map[string]*pass
+	of map[string]pass
 }
 
 type pass struct {
 	typical ledger.Amount // what a sweep cost when it began
 	began   time.Time
-	after   string // the note that it has come to
+	lasts   time.Duration // until the next one
+	after   string        // the note that it has come to
 	over    bool
 }
 
-// next is the note after which the pass of a currency goes on; ok is false where none is due.
-func (ps *passes) next(currency string, typical ledger.Amount, now time.Time) (after string, ok bool) {
+// due is the pass of a currency that is to go on; ok is false where none is.
+func (ps *passes) due(currency string, typical ledger.Amount, now time.Time) (p pass, ok bool) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	p := ps.of[currency]
-	if p == nil || typical < p.typical-p.typical/dearParts || now.Sub(p.began) >= dearAfter || now.Before(p.began) {
-		p = &pass{typical: typical, began: now}
+	p, known := ps.of[currency]
+	lasts := dearLater
+	if !known {
+		lasts = dearSoon
+	}
+	if !known || typical < p.typical-p.typical/dearParts || now.Sub(p.began) >= p.lasts || now.Before(p.began) {
+		p = pass{typical: typical, began: now, lasts: lasts}
 		ps.of[currency] = p
 	}
-	return p.after, !p.over
+	return p, !p.over
 }
 
-// came notes the last notes that a pass has found; none are its end.
-func (ps *passes) came(currency string, found []storage.Row) {
+// came notes the notes that a pass has woken; none are its end.
+func (ps *passes) came(currency string, p pass, found []storage.Row) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	if p := ps.of[currency]; len(found) == 0 {
-		p.over = true
-	} else {
+	if !ps.of[currency].began.Equal(p.began) {
+		return // another has begun
+	}
+	if p.over = len(found) == 0; !p.over {
 		p.after = found[len(found)-1].ID
 	}
+	ps.of[currency] = p
 }
 
-// tooDear finds notes that are to be judged anew: of those that wait for lower costs than those
-// of now, the ones that a look asks the network about.
-func (t *Treasury) tooDear(ctx context.Context, c *chain.Currency, typical ledger.Amount) ([]storage.Row, error) {
-	after, ok := t.passes.next(c.Code, typical, t.cfg.Now())
+// wakeDear makes sweeps due that are too dear by what is stored, and that a look asks the network
+// about: some of them, in the order of their ids.
+func (t *Treasury) wakeDear(ctx context.Context, c *chain.Currency, typical ledger.Amount) error {
+	p, ok := t.passes.due(c.Code, typical, t.cfg.Now())
 	if !ok {
-		return nil, nil
+		return nil
 	}
-	least, err := typical.MulDiv(t.cfg.MinSweep, farBelow, ledger.Down)
+	least, err := p.typical.MulDiv(t.cfg.MinSweep, farBelow, ledger.Down)
 	if err != nil {
-		return nil, err
+		return nil //nolint:nilerr // nobody holds as much as that
 	}
 	rows, err := t.unread.Found(ctx, t.cfg.Store, storage.Query{
 		Table: SweepNotes.Table, Partition: storage.Network(string(c.Network)), Limit: t.cfg.Batch,
@@ -72,12 +80,17 @@ func (t *Treasury) tooDear(ctx context.Context, c *chain.Currency, typical ledge
 			{Column: "currency", Op: storage.Eq, Value: c.Code},
 			{Column: "due_below", Op: storage.Ge, Value: int64(1)},
 			{Column: "due_below", Op: storage.Lt, Value: int64(typical)},
+			{Column: "waiting", Op: storage.Eq, Value: WaitBelowCost},
 			{Column: "amount", Op: storage.Ge, Value: int64(least)},
-			{Column: storage.ColID, Op: storage.Gt, Value: after},
+			{Column: storage.ColID, Op: storage.Gt, Value: p.after},
 		},
 	}, t.cfg.Now(), t.cfg.Log)
-	if err == nil {
-		t.passes.came(c.Code, rows)
+	if err != nil {
+		return err
 	}
-	return rows, err
+	_, left, err := t.wakeNotes(ctx, rows)
+	if !left {
+		t.passes.came(c.Code, p, rows)
+	}
+	return err
 }

@@ -148,7 +148,7 @@ func (r *rounds) again(network string) {
 }
 
 // wakeCheap makes those sweeps of a currency due that are worth what forwarding costs
-// now, and those that are to be judged anew.
+// now, and begins to judge anew those that are not.
 func (t *Treasury) wakeCheap(ctx context.Context, c *chain.Currency) (int, error) {
 	q := storage.Query{
 		Table: SweepNotes.Table, Partition: storage.Network(string(c.Network)), Limit: 1,
@@ -170,21 +170,22 @@ func (t *Treasury) wakeCheap(ctx context.Context, c *chain.Currency) (int, error
 	if err != nil {
 		return 0, err
 	}
-	dear, err := t.tooDear(ctx, c, typical)
-	if err != nil {
-		return 0, err
-	}
-	rows = append(rows, dear...)
-	woken := 0
-	for _, e := range storage.Work(ctx, t.cfg.Store, rows, func(row storage.Row) string { return row.ID }, func(ctx context.Context, row storage.Row) error {
+	woken, _, err := t.wakeNotes(ctx, rows)
+	return woken, errors.Join(err, t.wakeDear(ctx, c, typical))
+}
+
+// wakeNotes makes the sweeps of notes due. left says that some are not, and can be later.
+func (t *Treasury) wakeNotes(ctx context.Context, notes []storage.Row) (woken int, left bool, err error) {
+	for _, e := range storage.Work(ctx, t.cfg.Store, notes, func(row storage.Row) string { return row.ID }, func(ctx context.Context, row storage.Row) error {
 		return t.wakeNote(ctx, row, SweepNotes.Value(row))
 	}) {
 		if e == nil {
 			woken++ // the others are found again in the next round
 		}
+		left = left || e != nil && !errors.Is(e, storage.ErrConflict) && !errors.As(e, new(*storage.RowError))
 		err = errors.Join(err, unlessDue(e))
 	}
-	return woken, err
+	return woken, left, err
 }
 
 // lost logs that a sweep is gone, which nothing takes away.

@@ -37,7 +37,9 @@ type SweepNote struct {
 	// over; "" while the coins are on their way.
 	Waiting string    `db:"waiting"`
 	Since   time.Time `db:"since"` // when it began to wait for this reason
-	Next    time.Time `db:"next"`  // of the next look, or earlier when forwarding costs at most DueBelow; zero = only then
+	// Next is when it is looked at again, or earlier when forwarding costs at most DueBelow; zero =
+	// then, and when a process judges anew what is too dear: at its start and once a day.
+	Next time.Time `db:"next"`
 	// Alerted is the reason of which the operator was told, once it had lasted.
 	Alerted string `db:"alerted"`
 	// DueBelow is the cost of a typical sweep, in the currency's units, at or below which

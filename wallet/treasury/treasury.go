@@ -170,7 +170,7 @@ func New(cfg Config) (*Treasury, error) {
 	cfg.Store = storage.Joined(cfg.Store)
 	return &Treasury{
 		cfg: cfg, costs: costCache{last: map[string]costs{}}, blocked: blocks{last: map[[2]string]block{}},
-		rounds: rounds{last: map[string]time.Time{}}, passes: passes{of: map[string]*pass{}},
+		rounds: rounds{last: map[string]time.Time{}}, passes: passes{of: map[string]pass{}},
 	}, nil
 }
 

@@ -42,6 +42,7 @@ type mortal struct {
 	dead    bool
 	refuse  storage.Partition // nothing is written to it
 	fail    func(c *storage.Change) bool
+	busy    func(c *storage.Change) bool // its partition is locked
 }
 
 var errDead = errors.New("the process is dead")
@@ -51,6 +52,10 @@ func (m *mortal) Commit(ctx context.Context, changes ...storage.Change) []error 
 	for i := range changes {
 		if m.dead || m.refuse != "" && changes[i].Partition == m.refuse || m.fail != nil && m.fail(&changes[i]) {
 			all[i] = errDead
+			continue
+		}
+		if m.busy != nil && m.busy(&changes[i]) {
+			all[i] = storage.ErrBusy
 			continue
 		}
 		now := false

@@ -408,10 +408,17 @@ var treasuryRemovals = []Bug{
 	},
 	{
 		ID: "FT03-too-dear-for-ever", File: "wallet/treasury/defer.go",
-		Old:  "	rows = append(rows, dear...)\n",
-		New:  "	_ = dear\n",
+		Old:  "errors.Join(err, t.wakeDear(ctx, c, typical))",
+		New:  "err",
 		What: "coins that were too dear for an earlier process wait although this one may spend more on them", Package: "wallet/treasury",
 		Test: "TestFT03_CoinsGoOnceMoreMayBeSpentOnThem",
+	},
+	{
+		ID: "FT03-forgets-the-busy", File: "wallet/treasury/dear.go",
+		Old:  "	if !left {\n",
+		New:  "	if _ = left; true {\n",
+		What: "coins whose store was locked while they were to be judged anew wait for the next day", Package: "wallet/treasury",
+		Test: "TestFT03_WhatIsTooDearIsFoundAgainWhereTheStoreWasBusy",
 	},
 	{
 		ID: "FT03-turn-in-silence", File: "wallet/treasury/sweep.go",
