@@ -243,18 +243,20 @@ func named(err error) map[int][]string {
 		return nil
 	}
 	out := map[int][]string{}
-	for i, err := range refused.Items {
-		var invalid *withdrawal.InvalidError
-		var address *chain.AddressError
-		switch {
-		case errors.As(err, &invalid):
-			out[i] = slices.Sorted(maps.Keys(invalid.Fields))
-		case errors.As(err, &address):
-			out[i] = []string{"address"}
-		case errors.Is(err, wallet.ErrNotFound):
-			out[i] = []string{"account_id"}
-		case errors.Is(err, chain.ErrCurrency):
-			out[i] = []string{"currency"}
+	for i, errs := range refused.Items {
+		for _, err := range errs {
+			var invalid *withdrawal.InvalidError
+			var address *chain.AddressError
+			switch {
+			case errors.As(err, &invalid):
+				out[i] = append(out[i], slices.Sorted(maps.Keys(invalid.Fields))...)
+			case errors.As(err, &address):
+				out[i] = append(out[i], "address")
+			case errors.Is(err, wallet.ErrNotFound):
+				out[i] = append(out[i], "account_id")
+			case errors.Is(err, chain.ErrCurrency):
+				out[i] = append(out[i], "currency")
+			}
 		}
 	}
 	return out
