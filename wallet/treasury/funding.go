@@ -94,8 +94,12 @@ func (t *Treasury) missing(ctx context.Context, c, gas *chain.Currency, in chain
 	return max(0, need-have), signed, err
 }
 
+// errUnsettled leaves a sweep as it is, as a fork undid a deposit of it that was final.
+var errUnsettled = errors.New("treasury: a deposit is not final any more")
+
 // reached is nil where the node has the blocks that make the sweep's deposits final, and its
-// head is on the chain that they were read from.
+// head is on the chain that they were read from. The error wraps errUnsettled where the chain
+// has yet to make them so again, and chain.ErrBehind where the node is to blame.
 func (t *Treasury) reached(ctx context.Context, s Sweep) error {
 	rows, err := t.cfg.Store.Rows(ctx, incoming.Sightings.Table, storage.Keys(storage.Network(s.Network), s.Deposits...)...)
 	if err != nil {
@@ -106,7 +110,12 @@ func (t *Treasury) reached(ctx context.Context, s Sweep) error {
 		return err
 	}
 	for _, r := range rows {
-		if d := incoming.Sightings.Value(r); tip.Head.Height < d.FinalAt {
+		d := incoming.Sightings.Value(r)
+		switch {
+		case tip.Head.Height >= d.FinalAt:
+		case d.State != incoming.Final:
+			return fmt.Errorf("%w: what %s holds is not known until block %d: a fork undid deposit %s", errUnsettled, s.Address, d.FinalAt, r.ID)
+		default:
 			return fmt.Errorf("treasury: what %s holds is not known yet: %w: its block is %d, and deposit %s is final at %d",
 				s.Address, chain.ErrBehind, tip.Head.Height, r.ID, d.FinalAt)
 		}

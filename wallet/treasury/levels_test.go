@@ -28,7 +28,7 @@ func TestFT02_DaysAreCountedApart(t *testing.T) {
 // What is due again is no error, however the store words it.
 func TestFP01_WhatIsDueAgainIsNoError(t *testing.T) {
 	t.Parallel()
-	for _, err := range []error{storage.ErrConflict, storage.ErrBusy, errLate} {
+	for _, err := range []error{storage.ErrConflict, storage.ErrBusy, errLate, errUnsettled} {
 		require.NoError(t, unlessDue(fmt.Errorf("sweep x: %w", err)))
 	}
 	for _, err := range []error{storage.ErrUnknown, ErrGasShort} {

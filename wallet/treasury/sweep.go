@@ -141,9 +141,9 @@ func (t *Treasury) Step(ctx context.Context, n chain.Network) (int, error) {
 func addressOf(row storage.Row) string { return Sweeps.Value(row).Address }
 
 // unlessDue is nil for an error of what is due again: another process goes on with it, the
-// store is busy, or half of the lease was over before its turn.
+// store is busy, half of the lease was over before its turn, or a fork undid a deposit.
 func unlessDue(err error) error {
-	if errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrBusy) || errors.Is(err, errLate) {
+	if errors.Is(err, storage.ErrConflict) || errors.Is(err, storage.ErrBusy) || errors.Is(err, errLate) || errors.Is(err, errUnsettled) {
 		return nil
 	}
 	return err
