@@ -62,23 +62,17 @@ func (s *Service) counted(ctx context.Context, tenant string, page []Payment) (m
 	if len(ids) == 0 {
 		return out, nil
 	}
-	for last := ""; ; {
-		rows, err := s.c.Store.Find(ctx, storage.Query{
-			Table: Deposits.Table, Partition: storage.Tenant(tenant), Limit: most,
-			Where: []storage.Cond{{Column: "payment", Op: storage.In, Value: ids}, {Column: storage.ColID, Op: storage.Gt, Value: last}},
-		})
+	for r, err := range storage.All(ctx, s.c.Store, storage.Query{
+		Table: Deposits.Table, Partition: storage.Tenant(tenant), Limit: most,
+		Where: []storage.Cond{{Column: "payment", Op: storage.In, Value: ids}},
+	}) {
 		if err != nil {
 			return nil, err
 		}
-		for _, r := range rows {
-			e := stored(r)
-			out[e.d.Payment] = append(out[e.d.Payment], e)
-			last = r.ID
-		}
-		if len(rows) < most {
-			return out, nil
-		}
+		e := stored(r)
+		out[e.d.Payment] = append(out[e.d.Payment], e)
 	}
+	return out, nil
 }
 
 func (s *Service) progress(p *Payment, deposits []*entry, head int64, given map[string]int64) Progress {

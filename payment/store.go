@@ -68,21 +68,18 @@ func stored(r storage.Row) *entry {
 	return &entry{d: d, was: d, version: r.Version}
 }
 
-// deposits reads all that counts for a payment, page by page.
-func (s *Service) deposits(ctx context.Context, tenant, payment string) ([]storage.Row, error) {
-	var all []storage.Row
-	for {
-		rows, err := s.c.Store.Find(ctx, storage.Query{
-			Table: Deposits.Table, Partition: storage.Tenant(tenant), Offset: len(all),
-			Where: []storage.Cond{{Column: "payment", Op: storage.Eq, Value: payment}},
-		})
+// deposits reads all that counts for a payment.
+func (s *Service) deposits(ctx context.Context, tenant, payment string) (all []storage.Row, err error) {
+	for r, err := range storage.All(ctx, s.c.Store, storage.Query{
+		Table: Deposits.Table, Partition: storage.Tenant(tenant), Limit: storage.DefaultLimit, // as others ask, so that they are asked together
+		Where: []storage.Cond{{Column: "payment", Op: storage.Eq, Value: payment}},
+	}) {
 		if err != nil {
 			return nil, err
 		}
-		if all = append(all, rows...); len(rows) < storage.DefaultLimit {
-			return all, nil
-		}
+		all = append(all, r)
 	}
+	return all, nil
 }
 
 func (s *Service) rules(network string) rules {

@@ -1,7 +1,9 @@
 package storage
 
 import (
+	"cmp"
 	"context"
+	"iter"
 	"log/slog"
 	"slices"
 	"sync"
@@ -96,6 +98,36 @@ func Others(ctx context.Context, s Store, q Query) ([]Row, RowErrors, error) {
 			return rows[:min(want, len(rows))], broken, err
 		}
 		passed = len(broken) // they took the places of others
+	}
+}
+
+// allLimit is how many rows All reads at once where its query does not say.
+const allLimit = 500
+
+// All yields the rows of a query of one partition by id, and ends with the first error. It reads
+// Limit rows at a time, 500 where the query does not say. A row that others write or take away
+// meanwhile is yielded at most once, and makes none be passed over. The query has no Order and
+// no Offset.
+func All(ctx context.Context, s Store, q Query) iter.Seq2[Row, error] {
+	return func(yield func(Row, error) bool) {
+		where := q.Where
+		q.Limit = cmp.Or(q.Limit, allLimit)
+		for {
+			rows, err := s.Find(ctx, q)
+			if err != nil {
+				yield(Row{}, err)
+				return
+			}
+			for _, r := range rows {
+				if !yield(r, nil) {
+					return
+				}
+			}
+			if len(rows) < q.Limit {
+				return
+			}
+			q.Where = slices.Concat(where, []Cond{{Column: ColID, Op: Gt, Value: rows[len(rows)-1].ID}})
+		}
 	}
 }
 

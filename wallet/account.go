@@ -1,9 +1,11 @@
 package wallet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -321,24 +323,27 @@ func (s *Service) List(ctx context.Context, tenant string, limit, offset int) ([
 		return nil, 0, err
 	}
 	out := []Wallet{}
-	if limit == 0 {
-		q.Limit = 1000
+	take := func(r storage.Row) {
+		w := WalletRows.Value(r)
+		w.ID = r.ID
+		out = append(out, w)
 	}
-	for {
+	if limit > 0 {
 		rows, err := s.c.Store.Find(ctx, q)
+		for _, r := range rows {
+			take(r)
+		}
+		return out, total, err
+	}
+	q.Order, q.Offset = nil, 0
+	for r, err := range storage.All(ctx, s.c.Store, q) {
 		if err != nil {
 			return nil, 0, err
 		}
-		for _, r := range rows {
-			w := WalletRows.Value(r)
-			w.ID = r.ID
-			out = append(out, w)
-		}
-		if limit != 0 || len(rows) < q.Limit {
-			return out, total, nil
-		}
-		q.Offset += len(rows)
+		take(r)
 	}
+	slices.SortFunc(out, func(a, b Wallet) int { return cmp.Compare(a.Number, b.Number) })
+	return out[min(max(offset, 0), len(out)):], total, nil
 }
 
 // Rename changes the name of a sub-account, found as Get does. *InvalidError,

@@ -278,25 +278,19 @@ func (s *Service) used(ctx context.Context, tenant string, names []string) (map[
 	if len(names) == 0 {
 		return sums, nil
 	}
-	for last := ""; ; {
-		rows, err := s.c.Store.Find(ctx, storage.Query{
-			Table: Withdrawals.Table, Partition: storage.Tenant(tenant), Limit: page,
-			Where: []storage.Cond{{Column: "counter", Op: storage.In, Value: names}, {Column: storage.ColID, Op: storage.Gt, Value: last}},
-		})
+	for r, err := range storage.All(ctx, s.c.Store, storage.Query{
+		Table: Withdrawals.Table, Partition: storage.Tenant(tenant), Limit: page,
+		Where: []storage.Cond{{Column: "counter", Op: storage.In, Value: names}},
+	}) {
+		if err == nil {
+			w := Withdrawals.Value(r)
+			sums[w.Counter], err = sums[w.Counter].Add(w.Requested)
+		}
 		if err != nil {
 			return nil, err
 		}
-		for _, r := range rows {
-			w := Withdrawals.Value(r)
-			if sums[w.Counter], err = sums[w.Counter].Add(w.Requested); err != nil {
-				return nil, err
-			}
-			last = r.ID
-		}
-		if len(rows) < page {
-			return sums, nil
-		}
 	}
+	return sums, nil
 }
 
 // Spendable is one currency that the master account could pay out of.

@@ -261,21 +261,13 @@ func (n *Sender) loadBatches(ctx context.Context, jobs []*claimedIntent) error {
 		byID[j.id], leaders[i] = j, j.id
 	}
 	leader := map[string]string{}
-	const page = 500
-	for offset := 0; ; offset += page {
-		rows, err := n.Store.Find(ctx, storage.Query{
-			Table: Batches.Table, Partition: n.part, Limit: page, Offset: offset,
-			Where: []storage.Cond{{Column: "carrier", Op: storage.In, Value: leaders}},
-		})
+	for r, err := range storage.All(ctx, n.Store, storage.Query{
+		Table: Batches.Table, Partition: n.part, Where: []storage.Cond{{Column: "carrier", Op: storage.In, Value: leaders}},
+	}) {
 		if err != nil {
 			return fmt.Errorf("outgoing: reading the members of batches: %w", err)
 		}
-		for _, r := range rows {
-			leader[r.ID] = Batches.Value(r).Leader
-		}
-		if len(rows) < page {
-			break
-		}
+		leader[r.ID] = Batches.Value(r).Leader
 	}
 	if len(leader) == 0 {
 		return nil

@@ -238,42 +238,21 @@ func (n *Sender) Beyond(ctx context.Context) ([]Nonce, error) {
 		return nil, nil
 	}
 	known := map[chain.Address]int64{}
-	const page = 500
-	for last := ""; ; {
-		rows, err := n.Store.Find(ctx, storage.Query{
-			Table: Nonces.Table, Partition: n.part, Limit: page,
-			Where: []storage.Cond{{Column: storage.ColID, Op: storage.Gt, Value: last}},
-		})
+	for r, err := range storage.All(ctx, n.Store, storage.Query{Table: Nonces.Table, Partition: n.part}) {
 		if err != nil {
 			return nil, err
 		}
-		for _, r := range rows {
-			last = r.ID
-			known[chain.Address(r.ID)] = Nonces.Value(r).Next
-		}
-		if len(rows) < page {
-			break
-		}
+		known[chain.Address(r.ID)] = Nonces.Value(r).Next
 	}
-	for last := ""; ; { // addresses without a nonce yet, from which something is to be sent
-		rows, err := n.Store.Find(ctx, storage.Query{
-			Table: Intents.Table, Partition: n.part, Limit: page, Where: []storage.Cond{
-				{Column: "state", Op: storage.In, Value: []State{Queued, Waiting}},
-				{Column: storage.ColID, Op: storage.Gt, Value: last},
-			},
-		})
+	for r, err := range storage.All(ctx, n.Store, storage.Query{ // addresses without a nonce yet, from which something is to be sent
+		Table: Intents.Table, Partition: n.part, Where: []storage.Cond{{Column: "state", Op: storage.In, Value: []State{Queued, Waiting}}},
+	}) {
 		if err != nil {
 			return nil, err
 		}
-		for _, r := range rows {
-			last = r.ID
-			from := Intents.Value(r).From
-			if _, ok := known[from]; !ok && from != "" {
-				known[from] = 0
-			}
-		}
-		if len(rows) < page {
-			break
+		from := Intents.Value(r).From
+		if _, ok := known[from]; !ok && from != "" {
+			known[from] = 0
 		}
 	}
 	var out []Nonce

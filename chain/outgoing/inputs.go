@@ -106,22 +106,16 @@ func (n *Sender) heldCoins(ctx context.Context, intent string) ([]string, error)
 		return nil, nil
 	}
 	var out []string
-	const page = 500
-	for offset := 0; ; offset += page {
-		rows, err := n.Store.Find(ctx, storage.Query{
-			Table: InputReservations.Table, Partition: n.part, Limit: page, Offset: offset,
-			Where: []storage.Cond{{Column: "intent", Op: storage.Eq, Value: intent}},
-		})
+	for r, err := range storage.All(ctx, n.Store, storage.Query{
+		Table: InputReservations.Table, Partition: n.part,
+		Where: []storage.Cond{{Column: "intent", Op: storage.Eq, Value: intent}},
+	}) {
 		if err != nil {
 			return nil, fmt.Errorf("outgoing: reading reservations: %w", err)
 		}
-		for _, r := range rows {
-			out = append(out, r.ID)
-		}
-		if len(rows) < page {
-			return out, nil
-		}
+		out = append(out, r.ID)
 	}
+	return out, nil
 }
 
 // coin is a row of the table Coins as it was loaded. Its methods alone write that table.

@@ -37,30 +37,25 @@ func (n *Sender) sent(ctx context.Context, out map[chain.Address][]string, first
 	if first > 0 {
 		where = append(where, storage.Cond{Column: "nonce", Op: storage.Ge, Value: int64(first)}) //nolint:gosec // a nonce
 	}
-	const page = 500
-	for offset := 0; ; offset += page {
-		rows, err := n.Store.Find(ctx, storage.Query{
-			Table: Intents.Table, Partition: n.part, Limit: page, Offset: offset,
-			Where: where,
-		})
+	var ids []string
+	owner := map[string]chain.Address{}
+	for r, err := range storage.All(ctx, n.Store, storage.Query{Table: Intents.Table, Partition: n.part, Where: where}) {
 		if err != nil {
 			return fmt.Errorf("outgoing: reading intents: %w", err)
 		}
-		ids, owner := make([]string, len(rows)), make(map[string]chain.Address, len(rows))
-		for i, r := range rows {
-			ids[i], owner[r.ID] = r.ID, Intents.Value(r).From
-		}
-		byIntent, err := n.attempts(ctx, ids...)
+		ids, owner[r.ID] = append(ids, r.ID), Intents.Value(r).From
+	}
+	const some = 500
+	for part := range slices.Chunk(ids, some) {
+		byIntent, err := n.attempts(ctx, part...)
 		if err != nil {
 			return err
 		}
-		for _, id := range ids {
+		for _, id := range part {
 			for _, a := range byIntent[id] {
 				out[owner[id]] = append(out[owner[id]], a.tx)
 			}
 		}
-		if len(rows) < page {
-			return nil
-		}
 	}
+	return nil
 }

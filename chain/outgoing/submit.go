@@ -308,29 +308,19 @@ func (n *Sender) Get(ctx context.Context, id string) (v View, ok bool, err error
 // InFlight is the most that what is on its way for a tenant may still cost, in
 // units of the gas currency; tenant "" means all tenants.
 func (n *Sender) InFlight(ctx context.Context, tenant string) (ledger.Amount, error) {
+	q := storage.Query{Table: Intents.Table, Partition: n.part, Where: []storage.Cond{{Column: "reserved", Op: storage.Gt, Value: ledger.Amount(0)}}}
+	if tenant != "" {
+		q.Where = append(q.Where, storage.Cond{Column: "tenant", Op: storage.Eq, Value: tenant})
+	}
+	q.Where = append(q.Where, storage.Cond{Column: "state", Op: storage.In, Value: []State{Queued, Waiting, Signed, Executed}})
 	var sum ledger.Amount
-	const page = 500
-	for last := ""; ; {
-		q := storage.Query{
-			Table: Intents.Table, Partition: n.part, Limit: page,
-			Where: []storage.Cond{{Column: "reserved", Op: storage.Gt, Value: ledger.Amount(0)}, {Column: storage.ColID, Op: storage.Gt, Value: last}},
+	for r, err := range storage.All(ctx, n.Store, q) {
+		if err == nil {
+			sum, err = sum.Add(Intents.Value(r).Reserved)
 		}
-		if tenant != "" {
-			q.Where = append(q.Where, storage.Cond{Column: "tenant", Op: storage.Eq, Value: tenant})
-		}
-		q.Where = append(q.Where, storage.Cond{Column: "state", Op: storage.In, Value: []State{Queued, Waiting, Signed, Executed}})
-		rows, err := n.Store.Find(ctx, q)
 		if err != nil {
 			return 0, err
 		}
-		for _, r := range rows {
-			if sum, err = sum.Add(Intents.Value(r).Reserved); err != nil {
-				return 0, err
-			}
-			last = r.ID
-		}
-		if len(rows) < page {
-			return sum, nil
-		}
 	}
+	return sum, nil
 }

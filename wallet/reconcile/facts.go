@@ -95,22 +95,14 @@ func (s *Service) facts(ctx context.Context, list []*account) error {
 
 // pages calls f with every row of a query, page by page in the order of ids.
 func (s *Service) pages(ctx context.Context, q storage.Query, f func(storage.Row)) error {
-	where := q.Where
 	q.Partition, q.Limit = s.part, pageSize
-	for {
-		rows, err := s.cfg.Store.Find(ctx, q)
+	for r, err := range storage.All(ctx, s.cfg.Store, q) {
 		if err != nil {
 			return fmt.Errorf("reconcile: reading %s: %w", q.Table.Name, err)
 		}
-		for _, r := range rows {
-			f(r)
-		}
-		if len(rows) < pageSize {
-			return nil
-		}
-		behind := storage.Cond{Column: storage.ColID, Op: storage.Gt, Value: rows[len(rows)-1].ID}
-		q.Where = slices.Concat(where, []storage.Cond{behind})
+		f(r)
 	}
+	return nil
 }
 
 const pageSize = 1000

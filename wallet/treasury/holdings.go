@@ -114,23 +114,16 @@ const pageSize = 1000
 // each calls f with every row that a query selects, page by page in the order
 // of ids, so that rows which come and go meanwhile do not shift the pages.
 func (t *Treasury) each(ctx context.Context, q storage.Query, f func(storage.Row) error) error {
-	where := q.Where
 	q.Limit = pageSize
-	for {
-		rows, err := t.cfg.Store.Find(ctx, q)
+	for r, err := range storage.All(ctx, t.cfg.Store, q) {
+		if err == nil {
+			err = f(r)
+		}
 		if err != nil {
 			return err
 		}
-		for _, r := range rows {
-			if err := f(r); err != nil {
-				return err
-			}
-		}
-		if len(rows) < q.Limit {
-			return nil
-		}
-		q.Where = append(slices.Clone(where), storage.Cond{Column: storage.ColID, Op: storage.Gt, Value: rows[len(rows)-1].ID})
 	}
+	return nil
 }
 
 // lastRead takes in what Sync stored.

@@ -64,8 +64,8 @@ var walletBugs = []Bug{
 	},
 	{
 		ID: "empty-says-a-node-behind", File: "wallet/treasury/funding.go",
-		Old:  `tip.Head.Height < d.FinalAt {`,
-		New:  `tip.Head.Height < 0 {`,
+		Old:  `case tip.Head.Height >= d.FinalAt:`,
+		New:  `case tip.Head.Height >= 0:`,
 		What: "a sweep is given up on the word of a node that has not seen its deposits",
 	},
 	{
