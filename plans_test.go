@@ -21,6 +21,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/internal/testenv"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/report"
+	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -89,6 +90,41 @@ func TestFP12_WorkersReadNoHistory(t *testing.T) {
 	require.Empty(t, bad, "statements that read a whole partition or table")
 	for _, name := range []string{"payments", "withdrawals", "sightings", "intents", "outcomes", "sweeps", "events", "waits"} {
 		require.True(t, asked[name] || asked["withdrawal_"+name] || asked["webhook_"+name], "nothing was asked of %s: %v", name, asked)
+	}
+}
+
+// TestFP12_LaterPagesGoAlongTheirIndex: what a query by an index has behind an id is found in that
+// index, too, and not among all rows of the partition that are behind it.
+func TestFP12_LaterPagesGoAlongTheirIndex(t *testing.T) {
+	t.Parallel()
+	testenv.SQLiteApp(t)
+	file := filepath.Join(t.TempDir(), "pay.db")
+	require.NoError(t, sqlite.Migrate(t.Context(), file))
+	seen := &statements{dsn: "file:" + file + "?_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(5000)"}
+	db := sqlx.NewDb(sql.OpenDB(seen), "sqlite")
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	h := newHostOn(t, sqlite.OpenDB(db, sqlite.Options{}), 1, "ETH")
+	p, err := h.app.Payments.Create(t.Context(), h.tenant, payment.CreateInput{Pricing: payment.Pricing{Amount: "300", Currency: "ETH"}})
+	require.NoError(t, err)
+	for range 3 {
+		_, err = h.chains["ETH"].Pay(chain.Address(p.Address), "ETH", dec("0.01"))
+		require.NoError(t, err)
+	}
+	h.mine(2)
+	seen.forget()
+	found := 0
+	for _, err := range storage.All(t.Context(), h.store, storage.Query{
+		Table: payment.Deposits.Table, Partition: storage.Tenant(h.tenant), Limit: 2,
+		Where: []storage.Cond{{Column: "payment", Op: storage.Eq, Value: p.ID}},
+	}) {
+		require.NoError(t, err)
+		found++
+	}
+	require.Equal(t, 3, found)
+	asked := seen.all()
+	require.Len(t, asked, 2, "a first page, and a later one")
+	for _, s := range asked {
+		require.Contains(t, s.plan(t, db)[0], "(part=? AND payment=?)", s.text)
 	}
 }
 

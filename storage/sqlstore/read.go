@@ -213,9 +213,15 @@ func (r *reads) Find(ctx context.Context, q storage.Query) ([]storage.Row, error
 	if err := r.s.tableOpen(q.Table); err != nil {
 		return nil, err
 	}
-	cond, args := r.s.d.where(q.Partitions, filters)
-	order := make([]string, 0, len(q.Order)+1)
 	sorted := r.s.d.Sorted != "" && len(q.Order) == 1 && q.Order[0].Column == storage.ColID && narrows(q.Table, filters)
+	later := sorted && laterPage(filters)
+	cond, args := r.s.d.conditions("part", q.Partitions, filters, func(f *storage.Filter) string {
+		if later && f.Column == storage.ColID {
+			return fmt.Sprintf(r.s.d.Sorted, r.s.d.column(f.Column))
+		}
+		return r.s.d.column(f.Column)
+	})
+	order := make([]string, 0, len(q.Order)+1)
 	for _, o := range q.Order {
 		by := r.s.d.column(o.Column)
 		if sorted {
@@ -250,6 +256,21 @@ func narrows(t *storage.Table, filters []storage.Filter) bool {
 		}
 	}
 	return false
+}
+
+// laterPage reports whether conditions on the id say only where a page begins: most rows of a
+// partition may be behind it. Else they may select less than an index does.
+func laterPage(filters []storage.Filter) bool {
+	begins := false
+	for i := range filters {
+		if f := &filters[i]; f.Column == storage.ColID {
+			if f.Op != storage.Gt && f.Op != storage.Ge {
+				return false
+			}
+			begins = true
+		}
+	}
+	return begins
 }
 
 // named names the index that a query by key walks along, where the planner has to be told.

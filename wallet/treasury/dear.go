@@ -13,7 +13,7 @@ import (
 // What is too dear is found by a cost that was stored when it was judged, and a process with
 // another Config.MinSweep may have judged it. So each process judges it anew when it starts, an
 // hour later, when the last that judged otherwise has ended, then once a day, and when costs have
-// fallen by a tenth.
+// fallen by a tenth: Config.Batch of them a minute, until it has judged all.
 const (
 	dearSoon  = time.Hour
 	dearLater = 24 * time.Hour
@@ -39,11 +39,12 @@ func (ps *passes) due(currency string, typical ledger.Amount, now time.Time) (p 
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	p, known := ps.of[currency]
-	lasts := dearLater
-	if !known {
-		lasts = dearSoon
-	}
-	if !known || typical < p.typical-p.typical/dearParts || now.Sub(p.began) >= p.lasts || now.Before(p.began) {
+	ended := p.over && now.Sub(p.began) >= p.lasts
+	if !known || ended || typical < p.typical-p.typical/dearParts || now.Before(p.began) {
+		lasts := dearLater
+		if !known || p.lasts == dearSoon && !ended { // the next is soon still
+			lasts = dearSoon
+		}
 		p = pass{typical: typical, began: now, lasts: lasts}
 		ps.of[currency] = p
 	}

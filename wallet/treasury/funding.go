@@ -109,16 +109,20 @@ func (t *Treasury) reached(ctx context.Context, s Sweep) error {
 	if err != nil {
 		return err
 	}
+	var undone error
 	for _, r := range rows {
 		d := incoming.Sightings.Value(r)
 		switch {
 		case tip.Head.Height >= d.FinalAt:
-		case d.State != incoming.Final:
-			return fmt.Errorf("%w: what %s holds is not known until block %d: a fork undid deposit %s", errUnsettled, s.Address, d.FinalAt, r.ID)
+		case d.State == incoming.Seen || d.State == incoming.Included: // these are final, or gone, when the chain has grown
+			undone = fmt.Errorf("%w: what %s holds is not known until block %d: a fork undid deposit %s", errUnsettled, s.Address, d.FinalAt, r.ID)
 		default:
 			return fmt.Errorf("treasury: what %s holds is not known yet: %w: its block is %d, and deposit %s is final at %d",
 				s.Address, chain.ErrBehind, tip.Head.Height, r.ID, d.FinalAt)
 		}
+	}
+	if undone != nil {
+		return undone
 	}
 	cur, _, _, err := incoming.Cursors.One(ctx, t.cfg.Store, storage.Network(s.Network), incoming.CursorID)
 	if err != nil {

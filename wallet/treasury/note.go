@@ -38,7 +38,7 @@ type SweepNote struct {
 	Waiting string    `db:"waiting"`
 	Since   time.Time `db:"since"` // when it began to wait for this reason
 	// Next is when it is looked at again, or earlier when forwarding costs at most DueBelow; zero =
-	// then, and when a process judges anew what is too dear: at its start and once a day.
+	// then, and when a process judges anew what is too dear: see wakeDear.
 	Next time.Time `db:"next"`
 	// Alerted is the reason of which the operator was told, once it had lasted.
 	Alerted string `db:"alerted"`
