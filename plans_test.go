@@ -27,18 +27,24 @@ import (
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
-// TestFP12_WorkersReadNoHistory: SQLite plans without statistics on a file that nobody
-// analyzed. No statement of the workers, or of what merchants and the operator look at,
-// then reads all rows of a partition or of a table: each goes along an index.
-func TestFP12_WorkersReadNoHistory(t *testing.T) {
-	t.Parallel()
+// notedHost is a host on SQLite, whose statements are noted.
+func notedHost(t *testing.T, networks ...chain.Network) (*host, *sqlx.DB, *statements) {
+	t.Helper()
 	testenv.SQLiteApp(t)
 	file := filepath.Join(t.TempDir(), "pay.db")
 	require.NoError(t, sqlite.Migrate(t.Context(), file))
 	seen := &statements{dsn: "file:" + file + "?_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(5000)"}
 	db := sqlx.NewDb(sql.OpenDB(seen), "sqlite")
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	h := newHostOn(t, sqlite.OpenDB(db, sqlite.Options{}), 1, "ETH", "BTC")
+	return newHostOn(t, sqlite.OpenDB(db, sqlite.Options{}), 1, networks...), db, seen
+}
+
+// TestFP12_WorkersReadNoHistory: SQLite plans without statistics on a file that nobody
+// analyzed. No statement of the workers, or of what merchants and the operator look at,
+// then reads all rows of a partition or of a table: each goes along an index.
+func TestFP12_WorkersReadNoHistory(t *testing.T) {
+	t.Parallel()
+	h, db, seen := notedHost(t, "ETH", "BTC")
 	ctx := t.Context()
 	h.step()
 	seen.forget() // what a start asks once
@@ -93,17 +99,11 @@ func TestFP12_WorkersReadNoHistory(t *testing.T) {
 	}
 }
 
-// TestFP12_LaterPagesGoAlongTheirIndex: what a query by an index has behind an id is found in that
-// index, too, and not among all rows of the partition that are behind it.
+// TestFP12_LaterPagesGoAlongTheirIndex: SQLite finds a later page in the index that selects its
+// rows. It does not read the rest of the partition for it.
 func TestFP12_LaterPagesGoAlongTheirIndex(t *testing.T) {
 	t.Parallel()
-	testenv.SQLiteApp(t)
-	file := filepath.Join(t.TempDir(), "pay.db")
-	require.NoError(t, sqlite.Migrate(t.Context(), file))
-	seen := &statements{dsn: "file:" + file + "?_txlock=immediate&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=busy_timeout(5000)"}
-	db := sqlx.NewDb(sql.OpenDB(seen), "sqlite")
-	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	h := newHostOn(t, sqlite.OpenDB(db, sqlite.Options{}), 1, "ETH")
+	h, db, seen := notedHost(t, "ETH")
 	p, err := h.app.Payments.Create(t.Context(), h.tenant, payment.CreateInput{Pricing: payment.Pricing{Amount: "300", Currency: "ETH"}})
 	require.NoError(t, err)
 	for range 3 {

@@ -90,8 +90,8 @@ func payoutError(err error, lines []int) error {
 	return &invalidError{Fields: wrong}
 }
 
-// withdrawal adds what is wrong with a withdrawal of a payout; false where that is no fault of the
-// request's.
+// withdrawal adds the fields of one withdrawal of a payout that an error names. It returns false
+// where the error is not the request's fault.
 func (f *fields) withdrawal(i int, err error, where string) bool {
 	a, known := toAnswer(err)
 	if !known || a.Status >= http.StatusInternalServerError {

@@ -236,7 +236,7 @@ func TestPayouts_AreLimited(t *testing.T) {
 	require.Equal(t, 100, httpapi.DefaultLimits().PayoutsPerHour)
 }
 
-// What is no fault of the request's is told as it is of one withdrawal, and what is one also then.
+// A price that is missing is answered as for one withdrawal. A wrong field is named first.
 func TestPayouts_WithoutAPrice(t *testing.T) {
 	t.Parallel()
 	w := newPayer(t, unlimited)

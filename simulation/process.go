@@ -52,7 +52,7 @@ type process struct {
 	rolled bool             // it lists the currency that a rollout brings
 	deeper map[string]int64 // confirmations more than usual, by currency
 	daily  decimal.Decimal  // USD that it spends on moving coins in a day; zero = the default
-	parts  uint64           // of what it moves, one of which that may cost; 0 = the default
+	parts  uint64           // its Treasury.MinSweep; 0 = the default
 	dead   bool             // died in the task that is running
 }
 

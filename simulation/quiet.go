@@ -28,8 +28,8 @@ func (r *run) spans() map[int]time.Time {
 
 // lull is how a quiet span passes: by rounds, each at the time at which
 // something is due, but no sooner than least and no later than most after the
-// one before. What is due sooner is found late, as by a process that was down: a slow
-// round is that many times 20 minutes.
+// one before. What is due sooner is found late, as by a process that was down: later
+// rounds are at least slow times 20 minutes apart.
 func lull(round, slow int) (least, most time.Duration) {
 	switch {
 	case round < 4:

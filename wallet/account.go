@@ -330,10 +330,13 @@ func (s *Service) List(ctx context.Context, tenant string, limit, offset int) ([
 	}
 	if limit > 0 {
 		rows, err := s.c.Store.Find(ctx, q)
+		if err != nil {
+			return nil, 0, err
+		}
 		for _, r := range rows {
 			take(r)
 		}
-		return out, total, err
+		return out, total, nil
 	}
 	q.Order, q.Offset = nil, 0
 	for r, err := range storage.All(ctx, s.c.Store, q) {

@@ -149,8 +149,8 @@ func TestFT03_CoinsGoOnceMoreMayBeSpentOnThemAndFeesFell(t *testing.T) {
 	require.True(t, w.moved().IsPositive())
 }
 
-// A process that judges as the one before it looks at what is too dear when it starts, an hour
-// later and once a day: at all that may be worth it, some at a time, and at nothing else.
+// A process judges the sweeps that are too dear at its start, an hour later, and once a day. It
+// takes some at a time, and leaves out those that are far too small.
 func TestFT03_WhatIsTooDearIsLookedAtOnceADay(t *testing.T) {
 	t.Parallel()
 	w := dear(t)

@@ -20,7 +20,8 @@ const (
 	dearParts = 10
 )
 
-// passes is how far what is too dear was judged anew, by currency. It is safe for concurrent use.
+// passes holds the pass of each currency: the last time that this process judged anew what is too
+// dear. It is safe for concurrent use.
 type passes struct {
 	mu sync.Mutex
 	of map[string]pass
@@ -64,8 +65,8 @@ func (ps *passes) came(currency string, p pass, found []storage.Row) {
 	ps.of[currency] = p
 }
 
-// wakeDear makes sweeps due that are too dear by what is stored, and that a look asks the network
-// about: some of them, in the order of their ids.
+// wakeDear makes the next sweeps of a pass due. It takes those that wait for lower costs than those
+// of now, and hold enough that their look asks the network.
 func (t *Treasury) wakeDear(ctx context.Context, c *chain.Currency, typical ledger.Amount) error {
 	p, ok := t.passes.due(c.Code, typical, t.cfg.Now())
 	if !ok {

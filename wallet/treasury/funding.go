@@ -94,7 +94,7 @@ func (t *Treasury) missing(ctx context.Context, c, gas *chain.Currency, in chain
 	return max(0, need-have), signed, err
 }
 
-// errUnsettled leaves a sweep as it is, as a fork undid a deposit of it that was final.
+// errUnsettled says that a fork undid a final deposit of a sweep. The sweep stays as it is.
 var errUnsettled = errors.New("treasury: a deposit is not final any more")
 
 // reached is nil where the node has the blocks that make the sweep's deposits final, and its

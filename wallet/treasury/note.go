@@ -37,8 +37,8 @@ type SweepNote struct {
 	// over; "" while the coins are on their way.
 	Waiting string    `db:"waiting"`
 	Since   time.Time `db:"since"` // when it began to wait for this reason
-	// Next is when it is looked at again, or earlier when forwarding costs at most DueBelow; zero =
-	// then, and when a process judges anew what is too dear: see wakeDear.
+	// Next is when it is looked at again. It is looked at earlier when forwarding costs at most
+	// DueBelow, or when wakeDear comes to it. Zero = at no time of its own.
 	Next time.Time `db:"next"`
 	// Alerted is the reason of which the operator was told, once it had lasted.
 	Alerted string `db:"alerted"`
