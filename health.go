@@ -351,10 +351,16 @@ func (a *App) nodeHealth(ctx context.Context, n *network) NodeHealth {
 	if !newest.IsZero() {
 		out.HeadAge = max(now.Sub(newest), 0)
 	}
+	why := ""
+	if w := st.Waits(); w != "" {
+		why = ": " + w
+	}
 	limit, waits := a.cfg.headAge(n.client), !a.cfg.onDemand(n.client)
 	switch {
 	case storeErr == nil && st.Halted != "":
 		out.Part = a.part(name, Down, "the network is halted, an operator must look: %s", st.Halted)
+	case err != nil && st.Waits() != "":
+		out.Part = a.part(name, Degraded, "%s", st.Waits())
 	case err != nil:
 		out.Part = a.part(name, Down, "the node: %v", err)
 	case limit > 0 && out.HeadAge >= limit:
@@ -364,7 +370,7 @@ func (a *App) nodeHealth(ctx context.Context, n *network) NodeHealth {
 	case st.Head == 0:
 		out.Part = a.part(name, Degraded, "it was not read yet")
 	case waits && now.Sub(st.TipRead) >= behindLong:
-		out.Part = a.part(name, Degraded, "it was last read up to its tip %s ago, and is %d blocks behind", now.Sub(st.TipRead).Round(time.Second), out.Behind)
+		out.Part = a.part(name, Degraded, "it was last read up to its tip %s ago, and is %d blocks behind%s", now.Sub(st.TipRead).Round(time.Second), out.Behind, why)
 	default:
 		out.Part = a.part(name, OK, "")
 	}

@@ -3,6 +3,7 @@ package cryptopay_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -158,6 +159,43 @@ func TestE10_HealthTellsWhatIsDown(t *testing.T) {
 			require.Equal(t, h.clock.Now(), partOf(t, after, c.part).Since)
 		})
 	}
+}
+
+// crowdedNode is a node whose calls wait for room in a minute.
+type crowdedNode struct {
+	chain.Client
+	waits *atomic.Bool
+}
+
+func (c crowdedNode) Tip(ctx context.Context) (chain.Tip, error) {
+	if c.waits.Load() {
+		return chain.Tip{}, fmt.Errorf("%w: no room", chain.ErrNode)
+	}
+	return c.Client.Tip(ctx)
+}
+
+func (c crowdedNode) Usage() []chain.Usage {
+	if c.waits.Load() {
+		return []chain.Usage{{Node: "a"}, {Node: "b", Total: 100, Minute: 60, Most: 60, Waiting: 3, Waited: 61 * time.Second}}
+	}
+	return []chain.Usage{{Total: 1}}
+}
+
+// TestFN16_HealthTellsThatCallsWait: a node that may not be asked more is not down, and the reason says what
+// to change.
+func TestFN16_HealthTellsThatCallsWait(t *testing.T) {
+	t.Parallel()
+	h, waits := newHost(t, 1, "ETH"), &atomic.Bool{}
+	h.mine(2)
+	app := h.beside(func(c *cryptopay.Config) { c.Chains[0] = crowdedNode{c.Chains[0], waits} })
+	require.Equal(t, cryptopay.OK, partOf(t, app.Health(t.Context()), "node/ETH").State)
+	waits.Store(true)
+	p := partOf(t, app.Health(t.Context()), "node/ETH")
+	require.Equal(t, cryptopay.Degraded, p.State)
+	require.Equal(t, "calls to b have waited for 1m1s: 60 a minute are allowed (CallsPerMinute), ask less or allow more", p.Reason)
+	f, err := app.Figures(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 60, f.Networks[0].Usage[1].Most)
 }
 
 // Whatever hangs, and does not even heed its context, Health answers in seconds, says which

@@ -184,6 +184,11 @@ type (
 	Balancer interface {
 		Balance(ctx context.Context, currency string, a Address) (decimal.Decimal, error)
 	}
+	// Metered counts what it asks its nodes.
+	Metered interface {
+		// Usage tells of each node. It asks none. Safe for concurrent use.
+		Usage() []Usage
+	}
 	// Deliverer knows recipients that cannot take a payment.
 	Deliverer interface {
 		// Deliverable looks at the recipient as things are now. The error is an
@@ -639,6 +644,16 @@ type UnfitError struct {
 func (e *UnfitError) Error() string { return e.Err.Error() + ": " + strings.Join(e.Outpoints, ", ") }
 
 func (e *UnfitError) Unwrap() error { return e.Err }
+
+// Usage is what this process asks one node.
+type Usage struct {
+	Node    string        // its name where a client has several
+	Total   int64         // calls since this client was made
+	Minute  int           // calls in the last minute, with those under way
+	Most    int           // calls in any minute; 0 = no bound
+	Waiting int           // calls that wait, as Most leaves no room for them
+	Waited  time.Duration // for how long there has always been such a call
+}
 
 // LimitedError is a node that was asked too often. It is chain.ErrNode.
 type LimitedError struct {

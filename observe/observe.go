@@ -62,6 +62,9 @@ var (
 	reorgs          = counter("cryptopay_reorgs_total", "How often this process found blocks replaced that it had read.", "network")
 	reorgDepth      = gauge("cryptopay_reorg_depth_blocks", "How many blocks a reorg replaced at the most, as this process has seen.", "network")
 	reconciled      = gauge("cryptopay_reconciled_timestamp_seconds", "When this process last compared what watched addresses hold with what is stored; 0 where it has not.", "network")
+	nodeCalls       = counter("cryptopay_node_calls_total", "Calls of this process to one node.", "network", "node")
+	nodeMost        = gauge("cryptopay_node_calls_most", "Calls in any minute that this process asks one node at the most; 0 = no bound.", "network", "node")
+	nodeWaiting     = gauge("cryptopay_node_calls_waiting_seconds", "For how long calls have waited until the node may be asked more.", "network", "node")
 	inFlight        = gauge("cryptopay_deposits_in_flight", "Deposits that are not final yet.", "network", "state")
 	booksLooked     = gauge("cryptopay_books_looked_ratio", "The share of addresses whose balance was held against the books in the last day.", "network")
 	booksAge        = gauge("cryptopay_books_oldest_seconds", "How long ago the address was looked at whose look is the longest ago.", "network")
@@ -298,6 +301,11 @@ func (s *samples) network(n *cryptopay.NetworkFigures) {
 	s.add(reorgs, float64(n.Reorgs), name)
 	s.add(reorgDepth, float64(n.Deepest), name)
 	s.add(reconciled, stamp(n.Reconciled), name)
+	for _, u := range n.Usage {
+		s.add(nodeCalls, float64(u.Total), name, u.Node)
+		s.add(nodeMost, float64(u.Most), name, u.Node)
+		s.add(nodeWaiting, u.Waited.Seconds(), name, u.Node)
+	}
 	s.add(booksLooked, n.Books.Looked, name)
 	s.add(booksAge, s.age(n.Books.Oldest), name)
 	s.add(booksDiffer, float64(n.Books.Differences), name)

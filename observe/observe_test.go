@@ -33,7 +33,7 @@ func TestE10_MetricsAreThoseOfTheDocuments(t *testing.T) {
 		require.Equal(t, m.Counter, strings.HasSuffix(m.Name, "_total"), m.Name)
 		there = append(there, row{m.Name, kind, strings.Join(m.Labels, ", "), m.Help})
 		for _, l := range m.Labels {
-			require.Contains(t, []string{"part", "network", "state", "reason", "currency", "status", "consumer", "worker", "by", "kind"}, l, "labels have few values")
+			require.Contains(t, []string{"part", "network", "state", "reason", "currency", "status", "consumer", "worker", "by", "kind", "node"}, l, "labels have few values")
 		}
 	}
 	there = append(there, row{observe.Steps, "histogram", "worker", observe.StepsHelp})

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -237,7 +238,7 @@ func (c commands) networks() *cli.Command {
 					return err
 				}
 				out = append(out, record{
-					{"network", string(st.Network)}, {"head", st.Head}, {"head_time", st.HeadTime}, {"final", st.Final}, {"stuck", st.Stuck}, {"halted", st.Halted},
+					{"network", string(st.Network)}, {"head", st.Head}, {"head_time", st.HeadTime}, {"final", st.Final}, {"stuck", cmp.Or(st.Stuck, st.Waits())}, {"halted", st.Halted},
 				})
 			}
 			return s.list(out)

@@ -22,7 +22,7 @@ type blockfrost struct {
 	url string
 }
 
-func newBlockfrost(o *Options) *blockfrost {
+func newBlockfrost(o *Options, b *transport.Budget) *blockfrost {
 	header := o.Header.Clone()
 	if header == nil {
 		header = http.Header{}
@@ -31,7 +31,7 @@ func newBlockfrost(o *Options) *blockfrost {
 		header.Set("project_id", o.Project)
 	}
 	n := &blockfrost{
-		Endpoint: transport.Endpoint{HTTP: o.HTTP, Header: header, Max: o.MaxBody, Refusals: []int{400, 403, 404, 425}},
+		Endpoint: transport.Endpoint{HTTP: o.HTTP, Header: header, Max: o.MaxBody, Refusals: []int{400, 403, 404, 425}, Budget: b},
 		url:      o.Blockfrost,
 	}
 	n.Hide(o.Blockfrost)

@@ -52,6 +52,10 @@ type Options struct {
 	HTTP *http.Client
 	// MaxBody is the size in bytes above which an answer is refused. Defaults to 64 MiB.
 	MaxBody int64
+	// CallsPerMinute is the most that this client asks a node in any minute, and a sixth of it in
+	// any ten seconds; each request counts. What is beyond
+	// waits: see Usage. At least 60. Defaults to 0: no bound. It is for Blockfrost alone.
+	CallsPerMinute int
 	// Group is how many blocks are read at once while catching up. Defaults to 8.
 	Group int
 
@@ -76,6 +80,7 @@ type Options struct {
 type Client struct {
 	o      Options
 	node   node
+	budget *transport.Budget
 	native *chain.Currency
 	format address.Format
 	stake  []byte // the hash of the stake key, and its header's bit; nil = enterprise
@@ -86,6 +91,7 @@ var (
 	_ chain.Balancer  = (*Client)(nil)
 	_ chain.Historian = (*Client)(nil)
 	_ chain.Locator   = (*Client)(nil)
+	_ chain.Metered   = (*Client)(nil)
 	_ chain.Deliverer = (*Client)(nil)
 )
 
@@ -127,10 +133,16 @@ func New(o Options) (*Client, error) {
 			return nil, fmt.Errorf("cardano: Options.%s must be an http or https URL without a query", name)
 		}
 	}
+	if own && o.CallsPerMinute != 0 {
+		return nil, errors.New("cardano: Options.CallsPerMinute is for Blockfrost: an own node has no such limit")
+	}
+	if c.budget, err = transport.NewBudget("cardano", o.CallsPerMinute); err != nil {
+		return nil, err
+	}
 	if provider {
-		c.node = newBlockfrost(&c.o)
+		c.node = newBlockfrost(&c.o, c.budget)
 	} else {
-		c.node = newOgmios(&c.o)
+		c.node = newOgmios(&c.o, c.budget)
 	}
 	return c, nil
 }
@@ -184,6 +196,9 @@ func parseStake(s string) ([]byte, error) {
 
 // Network is the code that the client was made for.
 func (c *Client) Network() chain.Network { return c.o.Network }
+
+// Usage says how much of Options.CallsPerMinute is used.
+func (c *Client) Usage() []chain.Usage { return []chain.Usage{c.budget.Usage()} }
 
 // ParseAddress validates an address: Shelley's and Byron's of the main network.
 func (c *Client) ParseAddress(s string) (chain.Address, error) {

@@ -30,9 +30,9 @@ type ogmios struct {
 	known     headers
 }
 
-func newOgmios(o *Options) *ogmios {
+func newOgmios(o *Options, b *transport.Budget) *ogmios {
 	n := &ogmios{
-		Endpoint: transport.Endpoint{HTTP: o.HTTP, Header: o.Header, Max: o.MaxBody, Refusals: []int{400, 404, 500}},
+		Endpoint: transport.Endpoint{HTTP: o.HTTP, Header: o.Header, Max: o.MaxBody, Refusals: []int{400, 404, 500}, Budget: b},
 		url:      o.Ogmios, kupo: o.Kupo,
 	}
 	n.Hide(o.Ogmios)
@@ -217,6 +217,7 @@ func (s *session) send(method string, params any) error {
 	if err != nil {
 		return fmt.Errorf("cardano: request: %w", err)
 	}
+	s.n.Budget.Note(1)
 	if err := s.conn.Write(s.ctx, websocket.MessageText, body); err != nil {
 		return s.broken(err)
 	}

@@ -55,6 +55,10 @@ type Options struct {
 	Batch int
 	// Group is how many blocks are read at once while catching up. Defaults to 8.
 	Group int
+	// CallsPerMinute is the most that this client asks a node in any minute, and a sixth of it in
+	// any ten seconds; each call of a batch counts. What is beyond
+	// waits: see Usage. At least 60. Defaults to 0: no bound.
+	CallsPerMinute int
 	// LogSpan is how many blocks one eth_getLogs of History covers. Defaults to 2000.
 	LogSpan int64
 
@@ -142,6 +146,7 @@ var (
 	_ chain.Noncer    = (*Client)(nil)
 	_ chain.Historian = (*Client)(nil)
 	_ chain.Locator   = (*Client)(nil)
+	_ chain.Metered   = (*Client)(nil)
 
 	_ chain.Reconciler   = (*Client)(nil)
 	_ chain.ManyBalancer = (*Client)(nil)
@@ -199,6 +204,9 @@ func New(o Options) (*Client, error) {
 		return nil, fmt.Errorf("evm: %s: the native coin has 18 decimals on chain, not %d", o.Network, c.native.Decimals)
 	}
 	c.node = newNode(c.o)
+	if c.node.Budget, err = transport.NewBudget("evm", o.CallsPerMinute); err != nil {
+		return nil, err
+	}
 	return c, nil
 }
 
@@ -231,6 +239,9 @@ func withDefaults(o Options) Options {
 
 // Network is the code that the client was made for.
 func (c *Client) Network() chain.Network { return c.o.Network }
+
+// Usage says how much of Options.CallsPerMinute is used.
+func (c *Client) Usage() []chain.Usage { return []chain.Usage{c.node.Budget.Usage()} }
 
 // Tip reads the head and, with FinalityTags, the safe and final heights; 0 while
 // the node has none yet. Every call checks the chain id, and the first that works

@@ -1,6 +1,7 @@
 package incoming
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -235,6 +236,20 @@ type Status struct {
 	// Reconciled is when this process last compared what all watched addresses hold of the
 	// native coin with the stored transfers; zero where it has not, or the client cannot.
 	Reconciled time.Time
+	// Usage is what this process asks each node, where the client is a chain.Metered.
+	Usage []chain.Usage
+}
+
+// Waits says which calls of this process wait until a node may be asked more, for how long, and
+// what ends it; "" = none.
+func (s *Status) Waits() string {
+	for _, u := range s.Usage {
+		if u.Waiting > 0 {
+			return fmt.Sprintf("calls to %s have waited for %s: %d a minute are allowed (CallsPerMinute), ask less or allow more",
+				cmp.Or(u.Node, "the node"), u.Waited.Round(time.Second), u.Most)
+		}
+	}
+	return ""
 }
 
 // Status reads the stored cursor, and adds what this process knows of the node.
@@ -243,12 +258,16 @@ func (n *Network) Status(ctx context.Context) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
+	var usage []chain.Usage
+	if m, able := n.cfg.Client.(chain.Metered); able {
+		usage = m.Usage()
+	}
 	n.state.Lock()
 	defer n.state.Unlock()
 	return Status{
 		Network: n.name, Head: cur.Head, HeadTime: cur.HeadTime, Final: cur.Final,
 		Tip: n.tip.Head.Height, TipSince: n.tipSince, TipRead: cur.TipRead, Stuck: n.stuck, Halted: cur.Halted, Reorgs: n.reorgs, Deepest: n.deepest,
-		Reconciled: n.reconciled,
+		Reconciled: n.reconciled, Usage: usage,
 	}, nil
 }
 

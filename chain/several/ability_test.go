@@ -65,6 +65,8 @@ func (s skilled) Deliverable(context.Context, string, chain.Address, string, led
 
 func (skilled) Untag(a chain.Address) (chain.Address, string, bool) { return a, "memo", true }
 
+func (skilled) Usage() []chain.Usage { return []chain.Usage{{Total: 7}, {Node: "witness 1", Total: 2}} }
+
 func (skilled) Sponsored(chain.Intent) bool { return true }
 
 func (skilled) Build(_ context.Context, o chain.Order) (chain.Unsigned, error) {
@@ -175,4 +177,11 @@ var abilities = map[string]func(context.Context, several.Client) error{
 		_, err := c.Received(ctx, nil, chain.Block{}, chain.Block{})
 		return err
 	},
+}
+
+// TestFN16_UsageOfSeveralNodes: each node is named, and one whose client counts nothing is left out.
+func TestFN16_UsageOfSeveralNodes(t *testing.T) {
+	t.Parallel()
+	c := openAll(t, skilled{}, unskilled{}, skilled{})
+	require.Equal(t, []chain.Usage{{Node: "node0", Total: 7}, {Node: "node0, witness 1", Total: 2}, {Node: "node2", Total: 7}, {Node: "node2, witness 1", Total: 2}}, c.Usage())
 }

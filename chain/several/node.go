@@ -43,6 +43,24 @@ func (c *client) Health() []Health {
 	return out
 }
 
+// Usage implements chain.Metered: what is asked of each node whose client counts it.
+func (c *client) Usage() (out []chain.Usage) {
+	for _, n := range c.nodes {
+		m, able := n.Client.(chain.Metered)
+		if !able {
+			continue
+		}
+		for _, u := range m.Usage() {
+			if u.Node != "" {
+				u.Node = ", " + u.Node
+			}
+			u.Node = n.Name + u.Node
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
 // usable lists the nodes to ask, those that lag last.
 func (c *client) usable() []*node {
 	c.mu.Lock()

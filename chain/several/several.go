@@ -97,6 +97,7 @@ type Client interface {
 	chain.VaultParser
 	chain.Sponsored
 	chain.Deliverer
+	chain.Metered
 	Health() []Health
 }
 

@@ -82,6 +82,10 @@ type Options struct {
 	HTTP *http.Client
 	// MaxBody is the size in bytes above which an answer is refused. Defaults to 64 MiB.
 	MaxBody int64
+	// CallsPerMinute is the most that this client asks a node in any minute, and a sixth of it in
+	// any ten seconds; each request counts, to URL and to each of Witnesses on its own. What is beyond
+	// waits: see Usage. At least 60. Defaults to 0: no bound.
+	CallsPerMinute int
 	// Parallel is how many blocks are read at once. Defaults to 4.
 	Parallel int
 	// FewAddresses is the most watched addresses at which the node's histories of them and of
@@ -148,6 +152,7 @@ var (
 	_ chain.Balancer  = (*Client)(nil)
 	_ chain.Historian = (*Client)(nil)
 	_ chain.Locator   = (*Client)(nil)
+	_ chain.Metered   = (*Client)(nil)
 	_ chain.Sponsored = (*Client)(nil)
 	_ chain.Deliverer = (*Client)(nil)
 )
@@ -176,6 +181,9 @@ func New(o Options) (*Client, error) {
 			return nil, errors.New("solana: Options.URL and Witnesses must be http or https URLs")
 		}
 		n := &node{RPC: transport.RPC{Endpoint: transport.Endpoint{HTTP: o.HTTP, Header: o.Header, Max: o.MaxBody}, URL: s, Batch: 1}}
+		if n.Budget, err = transport.NewBudget("solana", o.CallsPerMinute); err != nil {
+			return nil, err
+		}
 		n.Hide(s)
 		if c.node == nil {
 			c.node = n
@@ -243,6 +251,17 @@ func withDefaults(o Options) Options {
 
 // Network is the code that the client was made for.
 func (c *Client) Network() chain.Network { return c.o.Network }
+
+// Usage says how much of Options.CallsPerMinute is used, of URL first.
+func (c *Client) Usage() []chain.Usage {
+	out := []chain.Usage{c.node.Budget.Usage()}
+	for i, n := range c.witnesses {
+		u := n.Budget.Usage()
+		u.Node = fmt.Sprintf("witness %d", i+1)
+		out = append(out, u)
+	}
+	return out
+}
 
 // Tip reads the newest confirmed block and the newest finalized one. Safe is the
 // head: what two thirds of the stake have confirmed was never taken back yet.

@@ -71,6 +71,10 @@ type Options struct {
 	HTTP *http.Client
 	// MaxBody is the size in bytes above which an answer is refused. Defaults to 64 MiB.
 	MaxBody int64
+	// CallsPerMinute is the most that this client asks a node in any minute, and a sixth of it in
+	// any ten seconds; each request counts, to SolidURL as well. What is beyond
+	// waits: see Usage. At least 60. Defaults to 0: no bound.
+	CallsPerMinute int
 	// Group is how many blocks are read in one request while catching up.
 	// Defaults to 8, at most 100.
 	Group int
@@ -118,6 +122,7 @@ var (
 	_ chain.Balancer  = (*Client)(nil)
 	_ chain.Historian = (*Client)(nil)
 	_ chain.Locator   = (*Client)(nil)
+	_ chain.Metered   = (*Client)(nil)
 )
 
 // New checks the options and makes a Client. It does no I/O: the first call that
@@ -143,6 +148,10 @@ func New(o Options) (*Client, error) {
 		}
 	}
 	c := &Client{o: o, node: newNode(&o), tokens: map[account]*chain.Currency{}, keeping: keeping{turn: make(chan struct{}, 1)}}
+	var err error
+	if c.node.Budget, err = transport.NewBudget("tron", o.CallsPerMinute); err != nil {
+		return nil, err
+	}
 	for _, cur := range o.Registry.On(o.Network) {
 		if cur.Native() {
 			c.native = cur
@@ -198,6 +207,9 @@ func withDefaults(o Options) Options {
 
 // Network is the code that the client was made for.
 func (c *Client) Network() chain.Network { return c.o.Network }
+
+// Usage says how much of Options.CallsPerMinute is used.
+func (c *Client) Usage() []chain.Usage { return []chain.Usage{c.node.Budget.Usage()} }
 
 // Tip reads the head and the last solidified block, which is both safe and final.
 func (c *Client) Tip(ctx context.Context) (chain.Tip, error) {

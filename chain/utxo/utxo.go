@@ -72,6 +72,10 @@ type Options struct {
 	Batch int
 	// Group is how many blocks are read in one request while catching up. Defaults to 4.
 	Group int
+	// CallsPerMinute is the most that this client asks a node in any minute, and a sixth of it in
+	// any ten seconds; each call of a batch counts. What is beyond
+	// waits: see Usage. At least 60. Defaults to 0: no bound.
+	CallsPerMinute int
 
 	// Target is how many blocks a transaction of ours may wait. Defaults to 3.
 	Target int
@@ -118,6 +122,7 @@ var (
 	_ chain.Balancer  = (*Client)(nil)
 	_ chain.Historian = (*Client)(nil)
 	_ chain.Locator   = (*Client)(nil)
+	_ chain.Metered   = (*Client)(nil)
 
 	_ chain.ParentPayer = (*Client)(nil)
 )
@@ -157,6 +162,9 @@ func New(o Options) (*Client, error) {
 	c.write = newWriter(c.p.Address)
 	c.pool.txs = map[string][]byte{}
 	c.node = newNode(c.o, u)
+	if c.node.Budget, err = transport.NewBudget("utxo", o.CallsPerMinute); err != nil {
+		return nil, err
+	}
 	return c, nil
 }
 
@@ -193,6 +201,9 @@ func withDefaults(o Options) Options {
 
 // Network is the code that the client was made for.
 func (c *Client) Network() chain.Network { return c.o.Network }
+
+// Usage says how much of Options.CallsPerMinute is used.
+func (c *Client) Usage() []chain.Usage { return []chain.Usage{c.node.Budget.Usage()} }
 
 // Tip reads the head. These networks have no finality of their own: Safe and
 // Final are −1.

@@ -83,6 +83,10 @@ type Options struct {
 	HTTP *http.Client
 	// MaxBody is the size in bytes above which an answer is refused. Defaults to 64 MiB.
 	MaxBody int64
+	// CallsPerMinute is the most that this client asks a node in any minute, and a sixth of it in
+	// any ten seconds; each request counts. What is beyond
+	// waits: see Usage. At least 60. Defaults to 0: no bound.
+	CallsPerMinute int
 	// Parallel is how many ledgers are asked for at once while catching up.
 	// Defaults to 4.
 	Parallel int
@@ -122,6 +126,7 @@ var (
 	_ chain.Noncer      = (*Client)(nil)
 	_ chain.Historian   = (*Client)(nil)
 	_ chain.Locator     = (*Client)(nil)
+	_ chain.Metered     = (*Client)(nil)
 	_ chain.Tagger      = (*Client)(nil)
 	_ chain.Multiplexer = (*Client)(nil)
 	_ chain.Deliverer   = (*Client)(nil)
@@ -140,6 +145,9 @@ func New(o Options) (*Client, error) {
 		return nil, errors.New("xrp: Options.URL must be an http or https URL")
 	}
 	c := &Client{o: o, node: newNode(&o)}
+	if c.node.Budget, err = transport.NewBudget("xrp", o.CallsPerMinute); err != nil {
+		return nil, err
+	}
 	for _, cur := range o.Registry.On(o.Network) {
 		if !cur.Native() {
 			return nil, fmt.Errorf("xrp: currency %s: issued currencies are not supported", cur.Code)
@@ -182,6 +190,9 @@ func withDefaults(o Options) Options {
 
 // Network is the code that the client was made for.
 func (c *Client) Network() chain.Network { return c.o.Network }
+
+// Usage says how much of Options.CallsPerMinute is used.
+func (c *Client) Usage() []chain.Usage { return []chain.Usage{c.node.Budget.Usage()} }
 
 // Tip reads the newest validated ledger, which is head, safe and final at once.
 func (c *Client) Tip(ctx context.Context) (chain.Tip, error) {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -67,6 +69,9 @@ func TestNodeSettings(t *testing.T) {
 		"a pruned Ethereum":          {env: map[string]string{"CRYPTOPAY_RPC_ETH": url, "CRYPTOPAY_PRUNED_ETH": "1"}, bad: "CRYPTOPAY_PRUNED_ETH"},
 		"few addresses":              {env: map[string]string{"CRYPTOPAY_RPC_SOL": url, "CRYPTOPAY_FEW_SOL": "6", "CRYPTOPAY_RPC_XLM": url, "CRYPTOPAY_FEW_XLM": "0"}},
 		"fewer than none":            {env: map[string]string{"CRYPTOPAY_RPC_XRP": url, "CRYPTOPAY_FEW_XRP": "-1"}, bad: "CRYPTOPAY_FEW_XRP"},
+		"calls a minute":             {env: map[string]string{"CRYPTOPAY_RPC_SOL": url, "CRYPTOPAY_CALLS_SOL": "240", "CRYPTOPAY_RPC_BTC": url, "CRYPTOPAY_CALLS_BTC": "60", "CRYPTOPAY_RPC_ADA": "https://provider/api/v0", "CRYPTOPAY_PROJECT_ADA": "secret", "CRYPTOPAY_CALLS_ADA": "600"}},
+		"too few calls":              {env: map[string]string{"CRYPTOPAY_RPC_ETH": url, "CRYPTOPAY_CALLS_ETH": "59"}, bad: "CRYPTOPAY_CALLS_ETH must be a number of calls a minute, at least 60"},
+		"calls to an own Ogmios":     {env: map[string]string{"CRYPTOPAY_RPC_ADA": "http://node:1337", "CRYPTOPAY_KUPO_ADA": "http://node:1442", "CRYPTOPAY_CALLS_ADA": "600"}, bad: "CRYPTOPAY_CALLS_ADA"},
 		"few of a Bitcoin":           {env: map[string]string{"CRYPTOPAY_RPC_BTC": url, "CRYPTOPAY_FEW_BTC": "6"}, bad: "CRYPTOPAY_FEW_BTC"},
 		"a java-tron of one's own":   {env: map[string]string{"CRYPTOPAY_RPC_TRX": url, "CRYPTOPAY_SOLID_TRX": "http://node:8091"}},
 		"a key in a header":          {env: map[string]string{"CRYPTOPAY_RPC_TRX": url, "CRYPTOPAY_HEADER_TRX": "TRON-PRO-API-KEY: secret"}},
@@ -168,5 +173,27 @@ func TestRealNetworksHaveKeys(t *testing.T) {
 		got, err := source.Derive(t.Context(), n, 0, 2)
 		require.NoError(t, err)
 		require.Len(t, got, 2)
+	}
+}
+
+// TestFN16_CallsOfEachNetwork: a bound of calls a minute reaches the client of each network.
+func TestFN16_CallsOfEachNetwork(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{"CRYPTOPAY_PROJECT_ADA": "secret"}
+	all := chain.Networks()
+	for i, n := range all {
+		env["CRYPTOPAY_RPC_"+string(n.Code)] = "http://node"
+		env["CRYPTOPAY_CALLS_"+string(n.Code)] = strconv.Itoa(600 + i)
+	}
+	s, err := readSettings(nil, func(k string) string { return env[k] })
+	require.NoError(t, err)
+	registry, err := s.nodes.Registry()
+	require.NoError(t, err)
+	clients, err := s.nodes.Clients(registry, nil, nil)
+	require.NoError(t, err)
+	require.Len(t, clients, len(all))
+	for _, c := range clients {
+		want := 600 + slices.IndexFunc(all, func(n chain.NetworkInfo) bool { return n.Code == c.Network() })
+		require.Equal(t, []chain.Usage{{Most: want}}, c.(chain.Metered).Usage(), c.Network())
 	}
 }

@@ -179,7 +179,7 @@ func (s *Service) Retire(ctx context.Context, consumer string) error {
 		return fmt.Errorf("stream: consumer %q is one of this process: leave it out of every process first", consumer)
 	}
 	return storage.Decide(ctx, s.c.Store, func(ctx context.Context) (storage.Change, error) {
-		_, row, ok, err := Registrations.One(ctx, s.c.Store, storage.System, consumer)
+		_, row, ok, err := registrations.One(ctx, s.c.Store, storage.System, consumer)
 		switch {
 		case err != nil:
 			return storage.Change{}, err

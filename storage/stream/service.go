@@ -72,10 +72,10 @@ func (s *Service) Register(ctx context.Context) error {
 	for i := range s.c.Consumers {
 		v := &s.c.Consumers[i]
 		err := storage.Decide(ctx, s.c.Store, func(ctx context.Context) (storage.Change, error) {
-			if _, _, ok, err := Registrations.One(ctx, s.c.Store, storage.System, v.Name); ok || err != nil {
+			if _, _, ok, err := registrations.One(ctx, s.c.Store, storage.System, v.Name); ok || err != nil {
 				return storage.Change{}, err
 			}
-			row := Registrations.Row(v.Name, 0, time.Time{}, Registration{Since: v.Since, Created: s.c.Now()})
+			row := registrations.Row(v.Name, 0, time.Time{}, registration{Since: v.Since, Created: s.c.Now()})
 			return storage.Change{ID: s.c.NewID(), Partition: storage.System, Put: []storage.Row{row}}, nil
 		})
 		if err != nil {
@@ -93,7 +93,7 @@ func (s *Service) sinceOf(ctx context.Context, c *Consumer) (time.Time, error) {
 	if known {
 		return since, nil
 	}
-	r, _, ok, err := Registrations.One(ctx, s.c.Store, storage.System, c.Name)
+	r, _, ok, err := registrations.One(ctx, s.c.Store, storage.System, c.Name)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -114,7 +114,7 @@ func (s *Service) Here(name string) bool { return s.named[name] != nil }
 
 // registered lists the names of all consumers, those of other processes included.
 func (s *Service) registered(ctx context.Context, st storage.Store) ([]string, error) {
-	rows, err := st.Find(ctx, storage.Query{Table: Registrations.Table, Partition: storage.System, Limit: 1000, IDs: true})
+	rows, err := st.Find(ctx, storage.Query{Table: registrations.Table, Partition: storage.System, Limit: 1000, IDs: true})
 	names := make([]string, len(rows))
 	for i, r := range rows {
 		names[i] = r.ID

@@ -6,8 +6,8 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
-// Registration is the row of a consumer in storage.System, under its name.
-type Registration struct {
+// registration is the row of a consumer in storage.System, under its name.
+type registration struct {
 	Since   time.Time `db:"since"` // events before it are passed over
 	Created time.Time `db:"created_at"`
 }
@@ -35,14 +35,14 @@ type Letter struct {
 
 // The tables of this package.
 var (
-	Registrations = storage.NewTable[Registration]("consumers")
+	registrations = storage.NewTable[registration]("consumers")
 	Places        = storage.NewTable[Place]("consumer_places")
 	Letters       = storage.NewTable[Letter]("dead_letters", storage.Index("consumer", "object"))
 )
 
 // Tables lists what this package stores.
 func Tables() []*storage.Table {
-	return []*storage.Table{Registrations.Table, Places.Table, Letters.Table}
+	return []*storage.Table{registrations.Table, Places.Table, Letters.Table}
 }
 
 // letterID keeps the letters of a consumer in the order of their numbers.

@@ -15,9 +15,9 @@ import (
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
-// Uses is the table of what went out by a rule in its time: a row for each rule and unit, and
+// usage is the table of what went out by a rule in its time: a row for each rule and unit, and
 // each destination where the rule counts them apart.
-var Uses = storage.NewTable[use]("policy_uses")
+var usage = storage.NewTable[use]("policy_uses")
 
 // use is what a rule counted. Slots are kept for a rule's time, and no longer.
 type use struct {
@@ -92,7 +92,7 @@ func (s *Service) usesOf(ctx context.Context, all []*judging) (map[string]storag
 			}
 		}
 	}
-	rows, err := s.c.Store.Rows(ctx, Uses.Table, storage.Keys(storage.Tenant(all[0].w.Tenant), ids...)...)
+	rows, err := s.c.Store.Rows(ctx, usage.Table, storage.Keys(storage.Tenant(all[0].w.Tenant), ids...)...)
 	uses := make(map[string]storage.Row, len(rows))
 	for _, r := range rows {
 		uses[r.ID] = r
@@ -109,7 +109,7 @@ func (j *judging) judgement(uses map[string]storage.Row) withdrawal.Judgement {
 	v := j.sum()
 	for _, r := range v.Count {
 		if v.Verdict != withdrawal.Allow { // those before it may not go out
-			v.Require = append(v.Require, Uses.Guard(r.ID, r.Version))
+			v.Require = append(v.Require, usage.Guard(r.ID, r.Version))
 			continue
 		}
 		r.Version++ // as its Change leaves it
@@ -217,7 +217,7 @@ func (j *judging) rule(r *Rule, uses map[string]storage.Row) {
 	}
 	stored, used := uses[j.id(r)], use{}
 	if stored.Version > 0 {
-		used = Uses.Value(stored)
+		used = usage.Value(stored)
 	}
 	sum, count := used.within(j.now, r.Per)
 	per := time.Duration(r.Per).String()
@@ -228,7 +228,7 @@ func (j *judging) rule(r *Rule, uses map[string]storage.Row) {
 		j.says(r, fmt.Sprintf("%d went out in %s, of at most %s", count, per, r.Over))
 	}
 	used.add(j.now, r, j.amount(r))
-	j.verdict.Count = append(j.verdict.Count, Uses.Row(j.id(r), stored.Version, time.Time{}, used))
+	j.verdict.Count = append(j.verdict.Count, usage.Row(j.id(r), stored.Version, time.Time{}, used))
 }
 
 func (j *judging) ruleDestination(r *Rule) {

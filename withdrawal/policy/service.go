@@ -115,7 +115,7 @@ const current = "current"
 
 // Tables lists what this package stores.
 func Tables() []*storage.Table {
-	return []*storage.Table{Policies.Table, Uses.Table, Destinations.Table}
+	return []*storage.Table{Policies.Table, usage.Table, Destinations.Table}
 }
 
 func versionID(number int64) string { return "v" + strconv.FormatInt(number, 10) }

@@ -91,9 +91,12 @@ func (p Polls) with(t *testing.T, open int) (rows []Poll) {
 	require.NoError(t, err)
 	poll := func(found string) {
 		p.Meter.Take()
+		before := p.asked(t)
 		_, err := net.Step(t.Context())
 		require.NoError(t, err)
-		rows = append(rows, Poll{open, found, p.Meter.Take()})
+		cost := p.Meter.Take()
+		require.EqualValues(t, cost.Calls, p.asked(t)-before, "the client counts what it asks: %v", cost.Methods)
+		rows = append(rows, Poll{open, found, cost})
 	}
 	for range 3 { // the network begins, and balances of all addresses are compared
 		p.Mine(t)
@@ -118,6 +121,15 @@ func (p Polls) with(t *testing.T, open int) (rows []Poll) {
 		require.GreaterOrEqual(t, found, int64(n))
 	}
 	return rows
+}
+
+// asked is what the client itself says that it asked.
+func (p Polls) asked(t *testing.T) int64 {
+	t.Helper()
+	u := p.Client.(chain.Metered).Usage()
+	require.Len(t, u, 1)
+	require.Zero(t, u[0].Most)
+	return u[0].Total
 }
 
 // SameCalls requires that polls which found the same made the same number of calls and

@@ -26,6 +26,7 @@ type Endpoint struct {
 	Max    int64         // bytes of an answer
 	// Refusals are statuses beside 200 whose body is read like an answer.
 	Refusals []int
+	Budget   *Budget // nil = none
 
 	secrets []string
 }
@@ -88,36 +89,37 @@ const longest = time.Minute
 // Post sends a body of JSON to a URL and returns the whole answer. Errors wrap
 // chain.ErrNode; that of a node which was asked too often is a *chain.LimitedError.
 func (e *Endpoint) Post(ctx context.Context, to string, body []byte) ([]byte, error) {
-	return e.send(ctx, http.MethodPost, to, "application/json", body)
+	return e.send(ctx, 1, http.MethodPost, to, "application/json", body)
 }
 
 // PostForm is Post of a form.
 func (e *Endpoint) PostForm(ctx context.Context, to string, form url.Values) ([]byte, error) {
-	return e.send(ctx, http.MethodPost, to, "application/x-www-form-urlencoded", []byte(form.Encode()))
+	return e.send(ctx, 1, http.MethodPost, to, "application/x-www-form-urlencoded", []byte(form.Encode()))
 }
 
 // PostKind is Post of a body of another kind.
 func (e *Endpoint) PostKind(ctx context.Context, to, kind string, body []byte) ([]byte, error) {
-	return e.send(ctx, http.MethodPost, to, kind, body)
+	return e.send(ctx, 1, http.MethodPost, to, kind, body)
 }
 
 // Get asks a URL, and returns the whole answer as Post does.
 func (e *Endpoint) Get(ctx context.Context, from string) ([]byte, error) {
-	return e.send(ctx, http.MethodGet, from, "application/json", nil)
+	return e.send(ctx, 1, http.MethodGet, from, "application/json", nil)
 }
 
 // GetNoting is Get that also returns a header of the answer, "" where it has none.
 func (e *Endpoint) GetNoting(ctx context.Context, from, header string) (answer []byte, value string, err error) {
-	answer, headers, err := e.exchange(ctx, http.MethodGet, from, "application/json", nil)
+	answer, headers, err := e.exchange(ctx, 1, http.MethodGet, from, "application/json", nil)
 	return answer, headers.Get(header), err
 }
 
-func (e *Endpoint) send(ctx context.Context, method, to, kind string, body []byte) ([]byte, error) {
-	answer, _, err := e.exchange(ctx, method, to, kind, body)
+func (e *Endpoint) send(ctx context.Context, calls int, method, to, kind string, body []byte) ([]byte, error) {
+	answer, _, err := e.exchange(ctx, calls, method, to, kind, body)
 	return answer, err
 }
 
-func (e *Endpoint) exchange(ctx context.Context, method, to, kind string, body []byte) ([]byte, http.Header, error) {
+// exchange is one request, which the node counts as so many calls.
+func (e *Endpoint) exchange(ctx context.Context, calls int, method, to, kind string, body []byte) ([]byte, http.Header, error) {
 	req, err := http.NewRequestWithContext(ctx, method, to, bytes.NewReader(body))
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: bad request", chain.ErrNode)
@@ -130,6 +132,10 @@ func (e *Endpoint) exchange(ctx context.Context, method, to, kind string, body [
 		p, _ := e.User.Password()
 		req.SetBasicAuth(e.User.Username(), p)
 	}
+	if err := e.Budget.enter(ctx, calls); err != nil {
+		return nil, nil, err
+	}
+	defer e.Budget.leave(calls)
 	resp, err := safehttp.Client(e.HTTP, longest).Do(req)
 	if err != nil {
 		return nil, nil, e.transport(ctx, err)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -102,7 +103,7 @@ func Replied(err error, texts ...string) bool {
 // either.
 func (n *RPC) Do(ctx context.Context, calls ...*Call) error {
 	for len(calls) > 0 {
-		part := calls[:min(len(calls), n.Batch)]
+		part := calls[:min(len(calls), n.Budget.most(n.Batch))]
 		if err := n.post(ctx, part); err != nil {
 			return err
 		}
@@ -136,7 +137,7 @@ func (n *RPC) post(ctx context.Context, calls []*Call) error {
 	if err != nil {
 		return fmt.Errorf("chain: request: %w", err)
 	}
-	answer, err := n.Post(ctx, n.URL, body)
+	answer, err := n.send(ctx, len(calls), http.MethodPost, n.URL, "application/json", body)
 	if err != nil {
 		return err
 	}

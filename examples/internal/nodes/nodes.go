@@ -44,6 +44,7 @@ type Node struct {
 	Project       string // at a provider of Cardano, which has neither; a secret
 	stake         string
 	version1      bool              // of the transactions that are sent
+	calls         int               // in a minute. 0 is no bound
 	few           int               // addresses whose histories are read. 0 is the client's own bound, below 0 none
 	contracts     map[string]string // by currency, on other chains than the main one
 
@@ -96,6 +97,14 @@ var nodeSettings = []struct {
 	{"KUPO", isCardano, func(at *Node, v string) error { at.kupo = v; return nil }},
 	{"PROJECT", isCardano, func(at *Node, v string) error { at.Project = v; return nil }},
 	{"STAKE", isCardano, func(at *Node, v string) error { at.stake = v; return nil }},
+	{"CALLS", nil, func(at *Node, v string) error {
+		n, err := strconv.ParseInt(v, 10, 32)
+		if err != nil || n < fewestCalls {
+			return fmt.Errorf("must be a number of calls a minute, at least %d", fewestCalls)
+		}
+		at.calls = int(n)
+		return nil
+	}},
 	{"FEW", hasHistories, func(at *Node, v string) error {
 		n, err := strconv.ParseUint(v, 10, 16)
 		if err != nil {
@@ -116,6 +125,9 @@ var nodeSettings = []struct {
 
 func isEVM(_ chain.Network, at *Node) bool  { return at.preset != nil }
 func isUTXO(_ chain.Network, at *Node) bool { return at.params != nil }
+
+// fewestCalls is what clients want of CallsPerMinute at least.
+const fewestCalls = 60
 
 func isCardano(n chain.Network, _ *Node) bool { return n == "ADA" }
 
@@ -308,11 +320,11 @@ func (at Node) client(r *chain.Registry, n chain.Network, public PublicKey, log 
 	}
 	switch n {
 	case "TRX":
-		return tron.New(tron.Options{Registry: r, URL: at.URL, SolidURL: at.solid, Genesis: at.Chain, Header: at.header})
+		return tron.New(tron.Options{Registry: r, URL: at.URL, SolidURL: at.solid, Genesis: at.Chain, Header: at.header, CallsPerMinute: at.calls})
 	case "SOL":
-		return solana.New(solana.Options{Registry: r, URL: at.URL, Genesis: at.Chain, Header: at.header, SendVersion1: at.version1, FewAddresses: at.few, Log: log})
+		return solana.New(solana.Options{Registry: r, URL: at.URL, Genesis: at.Chain, Header: at.header, SendVersion1: at.version1, FewAddresses: at.few, Log: log, CallsPerMinute: at.calls})
 	case "XLM":
-		return stellar.New(stellar.Options{Registry: r, URL: at.URL, Passphrase: at.Chain, Header: at.header, FewAddresses: at.few})
+		return stellar.New(stellar.Options{Registry: r, URL: at.URL, Passphrase: at.Chain, Header: at.header, FewAddresses: at.few, CallsPerMinute: at.calls})
 	case "ADA":
 		return at.cardano(r, n, public)
 	case "XRP":
@@ -324,7 +336,7 @@ func (at Node) client(r *chain.Registry, n chain.Network, public PublicKey, log 
 			return nil, chainError(n, errMain)
 		}
 		return xrp.New(xrp.Options{
-			Registry: r, URL: at.URL, NetworkID: uint32(id), Header: at.header, FewAddresses: at.few,
+			Registry: r, URL: at.URL, NetworkID: uint32(id), Header: at.header, FewAddresses: at.few, CallsPerMinute: at.calls,
 			PublicKey: func(_ chain.Address, k chain.KeyRef) (chain.PublicKey, error) { return public(n, k) },
 		})
 	}
@@ -341,10 +353,12 @@ func (at Node) cardano(r *chain.Registry, n chain.Network, public PublicKey) (ch
 		return nil, chainError(n, errors.New("is not for ADA: addresses of its test networks are refused"))
 	case (at.kupo == "") == (at.Project == ""):
 		return nil, errors.New("CRYPTOPAY_KUPO_ADA or CRYPTOPAY_PROJECT_ADA must say what is beside CRYPTOPAY_RPC_ADA: Kupo of an own node, or the project id at a provider")
+	case at.kupo != "" && at.calls > 0:
+		return nil, errors.New("CRYPTOPAY_CALLS_ADA is for a provider: an own node has no such limit")
 	case at.kupo != "":
 		o.Ogmios, o.Kupo = at.URL, at.kupo
 	default:
-		o.Blockfrost, o.Project = at.URL, at.Project
+		o.Blockfrost, o.Project, o.CallsPerMinute = at.URL, at.Project, at.calls
 	}
 	return cardano.New(o)
 }
@@ -355,7 +369,7 @@ func (at Node) evm(r *chain.Registry, n chain.Network) (chain.Client, error) {
 		return nil, err
 	}
 	o := *at.preset
-	o.Registry, o.URL, o.Header, o.ChainID = r, at.URL, at.header, info.ChainID
+	o.Registry, o.URL, o.Header, o.ChainID, o.CallsPerMinute = r, at.URL, at.header, info.ChainID, at.calls
 	if at.final > 0 {
 		o.FinalityTags, o.FinalDepth = false, at.final
 	}
@@ -370,7 +384,7 @@ func (at Node) utxo(r *chain.Registry, n chain.Network) (chain.Client, error) {
 			return nil, chainError(n, errors.New("must be regtest or simnet (BTC), or regtest (LTC)"))
 		}
 	}
-	return utxo.New(utxo.Options{Network: n, Params: params, Registry: r, URL: at.URL, Dialect: at.dialect, Header: at.header, Pruned: at.pruned})
+	return utxo.New(utxo.Options{Network: n, Params: params, Registry: r, URL: at.URL, Dialect: at.dialect, Header: at.header, Pruned: at.pruned, CallsPerMinute: at.calls})
 }
 
 // Main are the networks whose main chain is served.
