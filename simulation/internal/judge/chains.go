@@ -131,6 +131,17 @@ func (j *Judge) dear(s *Scene, c *Chain) {
 			}
 		}
 	}
+	_, refused := c.spent(j)
+	for a := range funded { // gas was brought for tokens as well whose contract refuses to move them
+		if _, moved := swept[a]; !moved || !refused[a] {
+			continue
+		}
+		for code, there := range c.Stuck[a] {
+			if code != gas.Code {
+				swept[a] = swept[a].Add(there.Mul(s.Prices[j.coin(code).Token]))
+			}
+		}
+	}
 	wants := j.wants(s, c, func(a string) decimal.Decimal {
 		if paidFor[a].LessThanOrEqual(swept[a]) {
 			return decimal.Zero
