@@ -56,6 +56,40 @@ func TestC04_PoisonedWorkerStopsNobody(t *testing.T) {
 	require.Less(t, asked.Load(), int64(8+seconds/60), "once a minute in the end")
 }
 
+// TestC04_WhatFailsDoesNotSlowTheRest: a worker of which some rows fail goes on with the others at once, and one
+// that did nothing rests longer and longer.
+func TestC04_WhatFailsDoesNotSlowTheRest(t *testing.T) {
+	t.Parallel()
+	for worked, most := range map[int]time.Duration{0: time.Hour, 3: 30 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHost(t, 5, "BTC")
+			steps, over := 0, make(chan struct{})
+			cfg := h.app.Config()
+			cfg.Key, cfg.Clock = hostKey, cryptopay.SystemClock{}
+			cfg.Workers = []cryptopay.Worker{{Name: "partly", Every: time.Second, Step: func(context.Context) (int, error) {
+				if steps++; steps == 20 {
+					close(over)
+				}
+				return worked, errSick
+			}}}
+			app, err := cryptopay.New(cfg)
+			require.NoError(t, err)
+			require.NoError(t, app.Open(t.Context()))
+			ctx, cancel := context.WithCancel(t.Context())
+			done, start := make(chan error, 1), time.Now()
+			go func() { done <- app.Run(ctx) }()
+			<-over
+			took := time.Since(start)
+			cancel()
+			require.NoError(t, <-done)
+			require.LessOrEqual(t, took, most)
+			if worked == 0 {
+				require.Greater(t, took, 10*time.Minute)
+			}
+		})
+	}
+}
+
 // However often Run begins and ends, nothing of it stays behind: a goroutine that
 // did would keep the bubble from ending.
 func TestX02_RunLeavesNothingBehind(t *testing.T) {

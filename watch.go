@@ -110,6 +110,9 @@ func (s *shift) loop(w Worker) {
 		})
 		s.failed(w, err)
 		switch {
+		case err != nil && n > 0: // others go on: what failed is tried again by a later step
+			pause = w.Every
+			_ = s.a.cfg.Clock.Wait(s.ctx, min(pause, time.Second))
 		case err != nil:
 			pause = min(2*pause, time.Minute)
 			_ = s.a.cfg.Clock.Wait(s.ctx, pause) // the loop sees the end

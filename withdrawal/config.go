@@ -250,6 +250,7 @@ type Service struct {
 	unread   storage.Unreadable
 	acting   sync.Map // by tenant, what acts of people hold: see act
 	hooks    hookCalls
+	silences silences
 }
 
 // New checks the Config and makes a Service. It does no I/O.

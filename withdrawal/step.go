@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -65,10 +64,11 @@ func (s *Service) Step(ctx context.Context) (worked int, err error) {
 		return 0, err
 	}
 	// What is not done in half a lease is left to the next claim.
-	until := now.Add(s.c.Lease / 2)
+	p := &pass{s: s, until: now.Add(s.c.Lease / 2), silent: map[string]error{}}
+	s.silences.last(rows)
 	one := func(r storage.Row) string { return string(r.Partition) + "/" + r.ID }
 	errs := storage.Work(ctx, s.c.Store, rows, one, func(ctx context.Context, r storage.Row) error {
-		return s.handOver(ctx, Withdrawals.Value(r).Tenant, r.ID, until)
+		return s.handOver(ctx, Withdrawals.Value(r).Tenant, r.ID, p)
 	})
 	var failures []error
 	for i, err := range errs {
@@ -87,15 +87,15 @@ var errLate = errors.New("withdrawal: half of the lease is over")
 
 // handOver takes one withdrawal through three commits: it is noted that the
 // payout side may know it, it is submitted, it is noted that it was. What dies
-// between them is submitted again under the same id. It does not begin after until.
-func (s *Service) handOver(ctx context.Context, tenant, id string, until time.Time) error {
+// between them is submitted again under the same id. It does not begin after p.until.
+func (s *Service) handOver(ctx context.Context, tenant, id string, p *pass) error {
 	var (
 		policy error
 		was    Withdrawal // before this try
 	)
 	w, err := s.decide(ctx, tenant, id, func(m *move) (err error) {
 		was = m.w
-		policy, err = s.prepare(ctx, m, until)
+		policy, err = s.prepare(ctx, m, p)
 		return err
 	})
 	s.hooks.forget(tenant, id)
@@ -137,8 +137,8 @@ func (s *Service) takeBack(ctx context.Context, w *Withdrawal) error {
 
 // prepare decides whether a due withdrawal may be handed over now; then its
 // stage is Handing. failure is of something that was asked and did not answer:
-// w is due again later. After until nobody outside is asked.
-func (s *Service) prepare(ctx context.Context, m *move, until time.Time) (failure, err error) {
+// w is due again later. After p.until nobody outside is asked.
+func (s *Service) prepare(ctx context.Context, m *move, p *pass) (failure, err error) {
 	retry := m.now.Add(s.c.RetryDelay)
 	switch {
 	case m.w.Status != Pending || m.w.Stage == Handed: // it has moved since it was claimed, or somebody edited it
@@ -174,8 +174,8 @@ func (s *Service) prepare(ctx context.Context, m *move, until time.Time) (failur
 		m.halted(storable(why), retry)
 		return nil, nil
 	}
-	if s.now().After(until) {
-		return nil, errLate
+	if late := p.late(&m.w); late != nil {
+		return p.missed(m, late)
 	}
 	if m.w.Stage == Handing { // tried before, and not known to be taken
 		goOn, failure, err := s.judgeAgain(ctx, m)
@@ -196,7 +196,10 @@ func (s *Service) prepare(ctx context.Context, m *move, until time.Time) (failur
 		}
 	}
 	if m.w.Stage == Kept {
-		m.w.MaxCost, failure = s.c.MaxCost(ctx, m.w.intent())
+		if late := p.late(&m.w); late != nil { // others were asked since
+			return p.missed(m, late)
+		}
+		m.w.MaxCost, failure = p.maxCost(ctx, &m.w)
 		switch {
 		case errors.Is(failure, chain.ErrTooDear): // nothing failed: it is due again when fees may have fallen
 			m.wait(WaitingFeeTooHigh, retry)

@@ -1,8 +1,11 @@
 package outgoing_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -134,6 +137,32 @@ func TestQuoteIsWhatItCosts(t *testing.T) {
 			}
 		})
 	}
+}
+
+// hanging is a client whose node takes a question and does not answer.
+type hanging struct{ chain.Client }
+
+func (hanging) EstimateFee(ctx context.Context, _ chain.Intent) (chain.Fee, error) {
+	<-ctx.Done()
+	return chain.Fee{}, errors.New("the host's client says it in words of its own")
+}
+
+// TestFP01_AQuoteOfANodeThatHangs ends by itself, as a failure of the node.
+func TestFP01_AQuoteOfANodeThatHangs(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := crowded(t, narrow(3), 4)
+		in := w.intent("a", coin)
+		w.set.change = func(c *outgoing.Config) { c.Client = hanging{w.client} }
+		w.restart()
+		_, _, err := w.Net.Quote(t.Context(), in)
+		require.ErrorIs(t, err, chain.ErrNode)
+		gone, stop := context.WithCancel(t.Context())
+		stop()
+		_, _, err = w.Net.Quote(gone, in)
+		require.Error(t, err)
+		require.NotErrorIs(t, err, chain.ErrNode, "the caller's own end says nothing of the node")
+	})
 }
 
 // What cannot be paid with the coins that are there is said to cost what one coin does: it is

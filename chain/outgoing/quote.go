@@ -3,6 +3,8 @@ package outgoing
 import (
 	"context"
 	"errors"
+	"fmt"
+	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/ledger"
@@ -15,7 +17,7 @@ import (
 // they are more than one transaction holds, merges is what merging them costs first, and
 // fee what sending costs then.
 func (n *Sender) Quote(ctx context.Context, in chain.Intent) (fee chain.Fee, merges ledger.Amount, err error) {
-	fee, err = n.Client.EstimateFee(ctx, in)
+	fee, err = n.askFee(ctx, in)
 	if err != nil || n.info.Family != chain.UTXOFamily || in.Tenant == "" || in.Amount == 0 {
 		return fee, 0, err
 	}
@@ -45,6 +47,19 @@ func (n *Sender) Quote(ctx context.Context, in chain.Intent) (fee chain.Fee, mer
 		fee.Cost = cost
 	}
 	return fee, merges, err
+}
+
+// patience is how long a node may take to say what sending costs. Other payouts wait meanwhile.
+const patience = 10 * time.Second
+
+func (n *Sender) askFee(ctx context.Context, in chain.Intent) (chain.Fee, error) {
+	short, end := context.WithTimeout(ctx, patience)
+	defer end()
+	fee, err := n.Client.EstimateFee(short, in)
+	if err != nil && ctx.Err() == nil && short.Err() != nil {
+		err = fmt.Errorf("%w: it did not say within %s what sending costs: %w", chain.ErrNode, patience, err)
+	}
+	return fee, err
 }
 
 // sketch builds a candidate of as many free coins as it takes.
