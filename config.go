@@ -94,8 +94,10 @@ type Config struct {
 	// Callbacks says which callback URLs are accepted. Defaults to https to
 	// public addresses.
 	Callbacks webhook.Guard
-	// Poll is how often Run asks each chain for news. Defaults to 5 seconds.
-	Poll time.Duration
+	// Poll is how often Run asks each chain for news. Defaults to 5 seconds. PollOn takes its place
+	// on the networks that it names.
+	Poll   time.Duration
+	PollOn map[chain.Network]time.Duration
 	// HeadAge is the maximum age of a node's newest block, on every network. While the
 	// block is older nothing becomes final, no payment expires, and the network's worker
 	// fails with incoming.ErrStuck. Where there is a limit, a payment expires only once the
@@ -174,6 +176,9 @@ type Config struct {
 	Withdrawals withdrawal.Config
 	Treasury    treasury.Config
 	Outgoing    outgoing.Config
+	// OutgoingOn takes the place of Outgoing on the networks that it names: bounds of fees count
+	// each network's own coin, and blocks come at a pace of its own.
+	OutgoingOn map[chain.Network]outgoing.Config
 	// Reconcile is how the books are held against each network.
 	Reconcile reconcile.Config
 
@@ -215,6 +220,11 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Poll == 0 {
 		c.Poll = 5 * time.Second
 	}
+	for n, d := range c.PollOn {
+		if d <= 0 {
+			return c, fmt.Errorf("cryptopay: Config.PollOn of %s must be above 0", n)
+		}
+	}
 	if c.Grace < 0 {
 		return c, errors.New("cryptopay: Config.Grace must not be negative")
 	}
@@ -235,6 +245,11 @@ func (c Config) withDefaults() (Config, error) {
 		seen[client.Network()] = true
 		if _, err := c.Registry.Gas(client.Network()); err != nil {
 			return c, fmt.Errorf("cryptopay: network %s: %w", client.Network(), err)
+		}
+	}
+	for _, n := range slices.Concat(slices.Collect(maps.Keys(c.PollOn)), slices.Collect(maps.Keys(c.OutgoingOn))) {
+		if _, err := c.Registry.Network(string(n)); err != nil {
+			return c, fmt.Errorf("cryptopay: Config.PollOn or OutgoingOn names %q: %w", n, err)
 		}
 	}
 	for _, n := range c.Elsewhere {
@@ -322,6 +337,28 @@ func (c *Config) goneAfter(client chain.Client) time.Duration {
 		return 0
 	}
 	return 10 * time.Minute
+}
+
+// pollOn is how often a network is asked for news.
+func (c *Config) pollOn(n chain.Network) time.Duration {
+	if d, own := c.PollOn[n]; own {
+		return d
+	}
+	return c.Poll
+}
+
+// outgoingOn are the settings of one network's payouts. Where blocks may be long in coming, a
+// transaction has more time before it is replaced.
+func (c *Config) outgoingOn(client chain.Client) outgoing.Config {
+	o, own := c.OutgoingOn[client.Network()]
+	if !own {
+		o = c.Outgoing
+	}
+	info, err := c.Registry.Network(string(client.Network()))
+	if o.StuckAfter == 0 && err == nil && !c.onDemand(client) {
+		o.StuckAfter = max(info.HeadAge/3, 15*time.Minute)
+	}
+	return o
 }
 
 // onDemand reports whether a chain has new blocks only when somebody asks for them.

@@ -198,7 +198,7 @@ func (a *App) chains() error {
 	for _, client := range c.Chains {
 		n := &network{name: client.Network(), client: client}
 		var err error
-		o := c.Outgoing
+		o := c.outgoingOn(client)
 		o.Store, o.Client, o.Registry, o.Signer, o.Now, o.Log = c.Store, client, c.Registry, c.Signer, c.Clock.Now, c.Log
 		o.Halted, o.Retired, o.Able = eitherHalts(a.haltedIntent, o.Halted), c.Retire, a.able
 		o.GasFor = func(ctx context.Context, in chain.Intent) (string, error) { return a.Treasury.GasFor(ctx, in) }

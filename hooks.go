@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -34,11 +36,18 @@ var wired = []struct {
 // such field.
 func (c *Config) checkWired() error {
 	var set []string
-	for _, w := range wired {
-		room := reflect.ValueOf(c).Elem().FieldByName(w.room)
-		for _, field := range w.fields {
+	look := func(room reflect.Value, name string, fields []string) {
+		for _, field := range fields {
 			if !room.FieldByName(field).IsZero() {
-				set = append(set, "Config."+w.room+"."+field)
+				set = append(set, "Config."+name+"."+field)
+			}
+		}
+	}
+	for _, w := range wired {
+		look(reflect.ValueOf(c).Elem().FieldByName(w.room), w.room, w.fields)
+		if w.room == "Outgoing" {
+			for _, n := range slices.Sorted(maps.Keys(c.OutgoingOn)) {
+				look(reflect.ValueOf(c.OutgoingOn[n]), "OutgoingOn["+string(n)+"]", w.fields)
 			}
 		}
 	}

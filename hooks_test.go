@@ -16,6 +16,7 @@ import (
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -282,6 +283,10 @@ func TestFR01_WhatTheAppFillsInIsRefused(t *testing.T) {
 		}
 		_, err := cryptopay.New(wrong)
 		require.ErrorContains(t, err, "Config.Payments.Store, Config.Withdrawals.Now, Config.Outgoing.ChangeAddress must be left out")
+		wrong = *c
+		wrong.OutgoingOn = map[chain.Network]outgoing.Config{"ETH": {Now: time.Now}}
+		_, err = cryptopay.New(wrong)
+		require.ErrorContains(t, err, "Config.OutgoingOn[ETH].Now must be left out")
 	}
 	h.restart()
 	cfg := h.app.Config()

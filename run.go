@@ -82,8 +82,8 @@ func (a *App) work() []Worker {
 	}
 	for _, n := range a.networks {
 		all = append(all,
-			Worker{Name: "incoming/" + string(n.name), Every: a.cfg.Poll, Step: n.in.Step, Lease: shortestLease},
-			Worker{Name: "forks/" + string(n.name), Every: a.cfg.Poll, Step: func(ctx context.Context) (int, error) { return a.forks(ctx, n) }},
+			Worker{Name: "incoming/" + string(n.name), Every: a.cfg.pollOn(n.name), Step: n.in.Step, Lease: shortestLease},
+			Worker{Name: "forks/" + string(n.name), Every: a.cfg.pollOn(n.name), Step: func(ctx context.Context) (int, error) { return a.forks(ctx, n) }},
 		)
 		if !a.cfg.derives() {
 			continue // what sends needs the addresses that it sends from
@@ -108,7 +108,7 @@ func (a *App) work() []Worker {
 		Worker{Name: "transfers", Every: soon, Step: a.Wallets.Step},
 	)
 	for _, n := range a.networks {
-		all = append(all, Worker{Name: "outgoing/" + string(n.name), Every: soon, Step: n.out.Step, Lease: a.cfg.Outgoing.Lease})
+		all = append(all, Worker{Name: "outgoing/" + string(n.name), Every: soon, Step: n.out.Step, Lease: a.cfg.outgoingOn(n.client).Lease})
 	}
 	for _, n := range a.networks {
 		all = append(all, Worker{Name: "books/" + string(n.name), Every: 5 * time.Second, Step: n.books.Step, Lease: a.cfg.Reconcile.Lease})

@@ -29,7 +29,11 @@ type skew struct {
 
 func newSkew(c *Config) *skew {
 	lease := shortestLease
-	for _, own := range []time.Duration{c.Payments.Lease, c.Withdrawals.Lease, c.Treasury.Lease, c.Outgoing.Lease, c.Reconcile.Lease} {
+	leases := []time.Duration{c.Payments.Lease, c.Withdrawals.Lease, c.Treasury.Lease, c.Outgoing.Lease, c.Reconcile.Lease}
+	for _, o := range c.OutgoingOn {
+		leases = append(leases, o.Lease)
+	}
+	for _, own := range leases {
 		if own > 0 {
 			lease = min(lease, own)
 		}

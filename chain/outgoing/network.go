@@ -122,7 +122,7 @@ type Config struct {
 	// Resend is how often a pending transaction is sent again. Defaults to 5 min.
 	Resend time.Duration
 	// StuckAfter is how long a transaction may stay out of a block before it is
-	// replaced by a dearer one. Defaults to 15 min.
+	// replaced by a dearer one. Defaults to 15 min; an App gives it more where blocks may be late.
 	StuckAfter time.Duration
 	// TellAfter is how long a signed transaction may stay out of a block before its owner is
 	// told, with ReasonStuck. He is told when its next replacement is due, so not before StuckAfter.

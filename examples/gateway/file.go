@@ -37,7 +37,7 @@ var fields = map[string]string{
 
 // nodeFields are those of one network: see nodes.Settings.
 var nodeFields = map[string]string{
-	"node": "RPC", "chain": "CHAIN", "header": "HEADER", "confirmations": "CONFIRMATIONS", "steps": "STEPS", "final": "FINAL", "dialect": "DIALECT", "pruned": "PRUNED", "calls": "CALLS", "few": "FEW", "solid": "SOLID", "version": "VERSION",
+	"node": "RPC", "chain": "CHAIN", "header": "HEADER", "confirmations": "CONFIRMATIONS", "steps": "STEPS", "final": "FINAL", "dialect": "DIALECT", "pruned": "PRUNED", "calls": "CALLS", "poll": "POLL", "few": "FEW", "solid": "SOLID", "version": "VERSION",
 	"kupo": "KUPO", "project": "PROJECT", "stake": "STAKE",
 }
 

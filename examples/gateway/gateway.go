@@ -209,6 +209,7 @@ func (g *gateway) compose(ctx context.Context, ring keyring) error {
 	cfg.Grace = g.s.patience
 	cfg.Retire, cfg.Elsewhere, cfg.UnsealedUntil, cfg.HouseAddresses = g.s.retire, g.s.elsewhere, g.unsealed, g.s.house
 	cfg.Poll, cfg.Outgoing.Poll, cfg.Outgoing.Backoff = g.s.poll, 2*g.s.poll, g.s.poll
+	cfg.PollOn = g.s.nodes.Polls()
 	cfg.Workers = []cryptopay.Worker{{Name: "tokens", Every: time.Minute, Step: func(ctx context.Context) (int, error) { return g.auth.Purge(ctx, purgeBatch) }}}
 	cfg.Verify, cfg.Observer = g.alteredCredentials, g.metrics.app
 	if g.s.real() {

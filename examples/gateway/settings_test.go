@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -70,6 +71,9 @@ func TestNodeSettings(t *testing.T) {
 		"few addresses":              {env: map[string]string{"CRYPTOPAY_RPC_SOL": url, "CRYPTOPAY_FEW_SOL": "6", "CRYPTOPAY_RPC_XLM": url, "CRYPTOPAY_FEW_XLM": "0"}},
 		"fewer than none":            {env: map[string]string{"CRYPTOPAY_RPC_XRP": url, "CRYPTOPAY_FEW_XRP": "-1"}, bad: "CRYPTOPAY_FEW_XRP"},
 		"calls a minute":             {env: map[string]string{"CRYPTOPAY_RPC_SOL": url, "CRYPTOPAY_CALLS_SOL": "240", "CRYPTOPAY_RPC_BTC": url, "CRYPTOPAY_CALLS_BTC": "60", "CRYPTOPAY_RPC_ADA": "https://provider/api/v0", "CRYPTOPAY_PROJECT_ADA": "secret", "CRYPTOPAY_CALLS_ADA": "600"}},
+		"a poll of its own":          {env: map[string]string{"CRYPTOPAY_RPC_BTC": url, "CRYPTOPAY_POLL_BTC": "1m", "CRYPTOPAY_POLL": "5s"}},
+		"a poll without a unit":      {env: map[string]string{"CRYPTOPAY_RPC_BTC": url, "CRYPTOPAY_POLL_BTC": "60"}, bad: "CRYPTOPAY_POLL_BTC must be between 50ms and 10m"},
+		"a poll once an hour":        {env: map[string]string{"CRYPTOPAY_RPC_BTC": url, "CRYPTOPAY_POLL_BTC": "1h"}, bad: "CRYPTOPAY_POLL_BTC"},
 		"too few calls":              {env: map[string]string{"CRYPTOPAY_RPC_ETH": url, "CRYPTOPAY_CALLS_ETH": "59"}, bad: "CRYPTOPAY_CALLS_ETH must be a number of calls a minute, at least 60"},
 		"calls to an own Ogmios":     {env: map[string]string{"CRYPTOPAY_RPC_ADA": "http://node:1337", "CRYPTOPAY_KUPO_ADA": "http://node:1442", "CRYPTOPAY_CALLS_ADA": "600"}, bad: "CRYPTOPAY_CALLS_ADA"},
 		"few of a Bitcoin":           {env: map[string]string{"CRYPTOPAY_RPC_BTC": url, "CRYPTOPAY_FEW_BTC": "6"}, bad: "CRYPTOPAY_FEW_BTC"},
@@ -126,7 +130,7 @@ func TestTokensOfTestChains(t *testing.T) {
 	const contract = "0x1c7D4B196Cb0C7B01d743Fbc6116a902379C7238"
 	env := map[string]string{
 		"CRYPTOPAY_RPC_ETH": "http://node", "CRYPTOPAY_CHAIN_ETH": "11155111", "CRYPTOPAY_CONTRACT_USDCERC20": contract,
-		"CRYPTOPAY_CONFIRMATIONS_ETH": "3", "CRYPTOPAY_RPC_TRX": "http://node",
+		"CRYPTOPAY_CONFIRMATIONS_ETH": "3", "CRYPTOPAY_RPC_TRX": "http://node", "CRYPTOPAY_POLL_TRX": "1m",
 	}
 	s, err := readSettings(nil, func(k string) string { return env[k] })
 	require.NoError(t, err)
@@ -145,6 +149,7 @@ func TestTokensOfTestChains(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualValues(t, 11155111, n.ChainID)
 	require.Len(t, registry.On("TRX"), 2)
+	require.Equal(t, map[chain.Network]time.Duration{"TRX": time.Minute}, s.nodes.Polls())
 	usdt, err := registry.Currency("USDTTRC20")
 	require.NoError(t, err)
 	require.EqualValues(t, 20, usdt.Confirmations)

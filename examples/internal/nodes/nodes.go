@@ -45,6 +45,7 @@ type Node struct {
 	stake         string
 	version1      bool              // of the transactions that are sent
 	calls         int               // in a minute. 0 is no bound
+	Poll          time.Duration     // how often it is asked for news. 0 is as often as all
 	few           int               // addresses whose histories are read. 0 is the client's own bound, below 0 none
 	contracts     map[string]string // by currency, on other chains than the main one
 
@@ -97,6 +98,12 @@ var nodeSettings = []struct {
 	{"KUPO", isCardano, func(at *Node, v string) error { at.kupo = v; return nil }},
 	{"PROJECT", isCardano, func(at *Node, v string) error { at.Project = v; return nil }},
 	{"STAKE", isCardano, func(at *Node, v string) error { at.stake = v; return nil }},
+	{"POLL", nil, func(at *Node, v string) (err error) {
+		if at.Poll, err = time.ParseDuration(v); err != nil || at.Poll < 50*time.Millisecond || at.Poll > longestPoll {
+			return fmt.Errorf("must be between 50ms and %s", longestPoll)
+		}
+		return nil
+	}},
 	{"CALLS", nil, func(at *Node, v string) error {
 		n, err := strconv.ParseInt(v, 10, 32)
 		if err != nil || n < fewestCalls {
@@ -125,6 +132,9 @@ var nodeSettings = []struct {
 
 func isEVM(_ chain.Network, at *Node) bool  { return at.preset != nil }
 func isUTXO(_ chain.Network, at *Node) bool { return at.params != nil }
+
+// longestPoll is how long a network may go unasked: deposits are credited as much later.
+const longestPoll = 10 * time.Minute
 
 // fewestCalls is what clients want of CallsPerMinute at least.
 const fewestCalls = 60
@@ -156,6 +166,17 @@ func readBlocks(to *int64, v string) error {
 type Nodes struct {
 	At  map[chain.Network]Node
 	all *networks.Set
+}
+
+// Polls is how often networks are asked for news that are not asked as often as all.
+func (nodes Nodes) Polls() map[chain.Network]time.Duration {
+	out := map[chain.Network]time.Duration{}
+	for n, at := range nodes.At {
+		if at.Poll > 0 {
+			out[n] = at.Poll
+		}
+	}
+	return out
 }
 
 // Settings are the names of what is read for a network, without CRYPTOPAY_ and _<network>.
