@@ -67,6 +67,9 @@ func (s *Service) History(ctx context.Context, tenant string, f HistoryFilter) (
 		}
 	}
 	if f.Type == "" {
+		if int64(f.Offset) >= total {
+			return []HistoryEntry{}, total, nil
+		}
 		page, err := m.page(ctx, f)
 		return page, total, err
 	}
@@ -84,6 +87,9 @@ func (s *Service) History(ctx context.Context, tenant string, f HistoryFilter) (
 	page, _, err := m.filtered(ctx, f, min(most, int64(f.Offset+f.Limit)))
 	return page, most, err
 }
+
+// historyPage is how many entries are read at once.
+const historyPage = 200
 
 // line is one currency's entries, read backwards.
 type line struct {
@@ -106,7 +112,7 @@ func (m *merge) next(ctx context.Context) (e ledger.Entry, ok bool, err error) {
 	for i := range m.lines {
 		l := &m.lines[i]
 		if len(l.buf) == 0 && l.before > 1 {
-			if l.buf, err = m.store.Entries(ctx, m.p, m.account, l.asset, l.before, 200); err != nil {
+			if l.buf, err = m.store.Entries(ctx, m.p, m.account, l.asset, l.before, historyPage); err != nil {
 				return e, false, err
 			}
 			if len(l.buf) > 0 {
@@ -132,18 +138,52 @@ func later(a, b *ledger.Entry) bool {
 	return cmp.Or(a.At.Compare(b.At), -cmp.Compare(a.Asset, b.Asset)) > 0
 }
 
-// skip passes whole pages of one currency without reading them.
-func (m *merge) skip(n int) int {
-	if len(m.lines) == 1 && m.lines[0].before > int64(n) {
-		m.lines[0].before -= int64(n)
-		return 0
+// skip passes the newest n entries, which there are, and reads few of them: it returns how many are
+// left to pass. Of k lines it looks at the entry n/k places back. Where that is the newest of these
+// entries, fewer than n stand before it in all lines together, and those of its own line are passed.
+func (m *merge) skip(ctx context.Context, n int64) (left int64, err error) {
+	for n > 0 {
+		m.lines = slices.DeleteFunc(m.lines, func(l line) bool { return l.before <= 1 })
+		switch len(m.lines) {
+		case 0:
+			return n, nil
+		case 1:
+			m.lines[0].before -= n
+			return 0, nil
+		}
+		step, best := n/int64(len(m.lines)), -1
+		if step < historyPage/2 {
+			return n, nil // reading them costs no more
+		}
+		var newest ledger.Entry
+		for i, l := range m.lines {
+			if l.before <= step {
+				continue // it has not as many
+			}
+			got, err := m.store.Entries(ctx, m.p, m.account, l.asset, l.before-step+1, 1)
+			if err != nil {
+				return n, err
+			}
+			if len(got) == 1 && (best < 0 || later(&got[0], &newest)) {
+				best, newest = i, got[0]
+			}
+		}
+		if best < 0 {
+			return n, nil
+		}
+		m.lines[best].before -= step
+		n -= step
 	}
-	return n
+	return n, nil
 }
 
 func (m *merge) page(ctx context.Context, f HistoryFilter) ([]HistoryEntry, error) {
 	out := []HistoryEntry{}
-	for skip := m.skip(f.Offset); len(out) < f.Limit; {
+	skip, err := m.skip(ctx, int64(f.Offset))
+	if err != nil {
+		return out, err
+	}
+	for len(out) < f.Limit {
 		e, ok, err := m.next(ctx)
 		if err != nil || !ok {
 			return out, err
