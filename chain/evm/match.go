@@ -102,7 +102,7 @@ func (c *Client) readReceipts(ctx context.Context, rs []*reading) error {
 			}
 		}
 	}
-	if err := c.node.Do(ctx, calls...); err != nil {
+	if err := c.inLots(ctx, calls); err != nil {
 		return err
 	}
 	for _, r := range rs {

@@ -274,6 +274,10 @@ func (c *Client) readLogs(ctx context.Context, rs []*reading) error {
 		calls = append(calls, counts[r], logs[r])
 	}
 	if err := c.node.Do(ctx, calls...); err != nil {
+		if len(asked) == 1 && errors.Is(err, transport.ErrTooLong) {
+			// Of several blocks fewer are asked for. Anybody can fill one with transfers.
+			asked[0].logs, err = c.logsOfReceipts(ctx, asked[0])
+		}
 		return err
 	}
 	for _, r := range asked {
@@ -346,11 +350,12 @@ func (c *Client) proveNoLogs(ctx context.Context, r *reading) error {
 // logsOfReceipts takes a block's Transfer logs from the receipts of its transactions.
 func (c *Client) logsOfReceipts(ctx context.Context, r *reading) ([]logEntry, error) {
 	all := transport.NewCall("eth_getBlockReceipts", r.hash)
-	if err := c.node.Do(ctx, all); err != nil {
-		return nil, err
+	var list []receipt
+	err := c.node.Do(ctx, all)
+	if err == nil {
+		list, err = receiptsOf(all)
 	}
-	list, err := receiptsOf(all)
-	if unsupported(err) {
+	if unsupported(err) || errors.Is(err, transport.ErrTooLong) {
 		list, err = c.eachReceipt(ctx, r)
 	}
 	if err != nil {
@@ -373,12 +378,29 @@ func (c *Client) logsOfReceipts(ctx context.Context, r *reading) ([]logEntry, er
 	return out, nil
 }
 
+// inLots makes calls, fewer at once where their answers are too long together.
+func (c *Client) inLots(ctx context.Context, calls []*transport.Call) error {
+	for lot := max(1, c.o.Batch); len(calls) > 0; {
+		part := calls[:min(lot, len(calls))]
+		err := c.node.Do(ctx, part...)
+		switch {
+		case err == nil:
+			calls = calls[len(part):]
+		case errors.Is(err, transport.ErrTooLong) && len(part) > 1:
+			lot = len(part) / 2
+		default:
+			return err
+		}
+	}
+	return nil
+}
+
 func (c *Client) eachReceipt(ctx context.Context, r *reading) ([]receipt, error) {
 	calls := make([]*transport.Call, len(r.txs))
 	for i := range r.txs {
 		calls[i] = transport.NewCall("eth_getTransactionReceipt", r.txs[i].hash)
 	}
-	if err := c.node.Do(ctx, calls...); err != nil {
+	if err := c.inLots(ctx, calls); err != nil {
 		return nil, err
 	}
 	out := make([]receipt, 0, len(calls))

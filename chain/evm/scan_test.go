@@ -386,6 +386,40 @@ func TestD19_OversizedAnswerIsAnError(t *testing.T) {
 	require.ErrorContains(t, err, "over 100 bytes")
 }
 
+// TestX01_ABlockOfMoreLogsThanAnAnswerHolds: anybody can fill a block with transfers. They are read from receipts
+// then, as many at once as an answer holds, and nothing is missed.
+func TestX01_ABlockOfMoreLogsThanAnAnswerHolds(t *testing.T) {
+	t.Parallel()
+	for _, receipts := range []bool{true, false} { // the node has eth_getBlockReceipts
+		f := newFake(t)
+		if !receipts {
+			f.refuses("eth_getBlockReceipts", -32601, "method not found")
+		}
+		c := f.client(func(o *Options) { o.MaxBody = 40 << 10 })
+		trail := begin(t, c)
+		var txs []*fakeTx
+		for range 12 {
+			var logs []fakeLog
+			for range 30 {
+				logs = append(logs, transferLog(usdt, bob, alice, big.NewInt(5)))
+			}
+			txs = append(txs, tokens(append(logs, transferLog(usdt, alice, bob, big.NewInt(7)))...))
+		}
+		f.mine(txs...)
+		f.mine(tokens(transferLog(usdt, alice, bob, big.NewInt(9))))
+		var got []chain.Transfer
+		for len(trail) < 3 {
+			s := scan(t, c, trail, watch(bob))
+			require.NotEmpty(t, s.Blocks)
+			got = append(got, all(s)...)
+			for _, b := range s.Blocks {
+				trail = append(trail, b.Block)
+			}
+		}
+		require.Len(t, got, 13, "receipts %v", receipts)
+	}
+}
+
 func TestR01_ForkOfEveryDepth(t *testing.T) {
 	t.Parallel()
 	for depth := 1; depth <= 5; depth++ {
