@@ -100,7 +100,9 @@ type Watch interface {
 }
 
 // FewWatch is a Watch that can list its addresses while they are few. A client can then ask its
-// node for their histories, and read only the blocks that these name.
+// node for their histories, and read only the blocks that these name. Such a client that is no
+// Multiplexer has a method FewAddresses() int, the most that it asks for: above 0 no addresses
+// are taken ahead, as each of them would count.
 type FewWatch interface {
 	Watch
 	// Few lists the addresses that were handed out and whose watch has not ended at a time: each
