@@ -12,7 +12,7 @@ var etherRemovals = []Bug{
 	{
 		ID: "FN05-unproven-dropped", File: "chain/incoming/reconcile.go",
 		Old:     "\t\tif b.rest.LessThan(r.gas.Dust) {\n\t\t\tcontinue",
-		New:     "\t\tif b.rest.LessThan(r.gas.Dust) || len(named) == 0 {\n\t\t\tcontinue",
+		New:     "\t\tif b.rest.LessThan(r.gas.Dust) || len(out) == 0 {\n\t\t\tcontinue",
 		What:    "what came while the node's state was thrown away is not booked",
 		Package: "internal/e2e", Test: "TestFN05_WhatBalancesShowedIsNotCreditedAgainByItsTrace",
 	},
