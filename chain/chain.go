@@ -300,7 +300,8 @@ type (
 		Spent(ctx context.Context, at Block, senders []Sender) ([]Spent, error)
 		// Received lists the transfers of the native coin to the addresses after block
 		// from, up to and with block to, found by comparing balances, with the
-		// identities of Scan. ErrNoState as in Holdings.
+		// identities of Scan. ErrNoState as in Holdings, and where so many blocks moved coins
+		// that fewer have to be asked about.
 		Received(ctx context.Context, list []Address, from, to Block) ([]Transfer, error)
 	}
 	// OnDemand is a chain whose blocks are made when somebody asks for them: a simulated
