@@ -179,12 +179,15 @@ func (a *App) shared() (err error) {
 // pool is what addresses are taken from.
 func (a *App) pool() incoming.PoolConfig {
 	p := incoming.PoolConfig{
-		Store: a.cfg.Store, Source: a.cfg.Addresses, Now: a.cfg.Clock.Now, NewID: a.cfg.NewID, Log: a.cfg.Log, Shared: map[chain.Network]chain.Multiplexer{},
+		Store: a.cfg.Store, Source: a.cfg.Addresses, Now: a.cfg.Clock.Now, NewID: a.cfg.NewID, Log: a.cfg.Log,
+		Shared: map[chain.Network]chain.Multiplexer{}, Single: map[chain.Network]bool{},
 	}
 	for _, client := range a.cfg.Chains {
 		p.Networks = append(p.Networks, client.Network())
 		if m, able := client.(chain.Multiplexer); able {
-			p.Shared[client.Network()] = m
+			p.Shared[client.Network()] = m // its accounts are counted, not the addresses
+		} else if c, able := client.(interface{ FewAddresses() int }); able && c.FewAddresses() > 0 {
+			p.Single[client.Network()] = true
 		}
 	}
 	return p

@@ -100,7 +100,9 @@ type Watch interface {
 }
 
 // FewWatch is a Watch that can list its addresses while they are few. A client can then ask its
-// node for their histories, and read only the blocks that these name.
+// node for their histories, and read only the blocks that these name. Such a client that is no
+// Multiplexer has a method FewAddresses() int, the most that it asks for: above 0 no addresses
+// are taken ahead, as each of them would count.
 type FewWatch interface {
 	Watch
 	// Few lists the addresses that were handed out and whose watch has not ended at a time: each
@@ -303,7 +305,8 @@ type (
 		Spent(ctx context.Context, at Block, senders []Sender) ([]Spent, error)
 		// Received lists the transfers of the native coin to the addresses after block
 		// from, up to and with block to, found by comparing balances, with the
-		// identities of Scan. ErrNoState as in Holdings.
+		// identities of Scan. ErrNoState as in Holdings, and where so many blocks moved coins
+		// that fewer have to be asked about.
 		Received(ctx context.Context, list []Address, from, to Block) ([]Transfer, error)
 	}
 	// OnDemand is a chain whose blocks are made when somebody asks for them: a simulated

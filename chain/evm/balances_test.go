@@ -111,6 +111,25 @@ func TestFN05_ReceivedFindsEachBlock(t *testing.T) {
 	require.Error(t, err)
 }
 
+// TestFN05_ReceivedIsBounded: where very many blocks moved coins, none is read, and fewer are to be
+// asked about.
+func TestFN05_ReceivedIsBounded(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	blocks := []chain.Block{begin(t, n.client)[0]}
+	a := common.HexToAddress("0x00000000000000000000000000000000000c0ffe")
+	for range maxFound + 1 {
+		n.internal(t, big.NewInt(1), "0x493e0", a)
+		n.mine(t, 1)
+		blocks = append(blocks, begin(t, n.client)[0])
+	}
+	_, err := n.client.Received(t.Context(), []chain.Address{checksum(a)}, blocks[0], blocks[maxFound+1])
+	require.ErrorIs(t, err, chain.ErrNoState)
+	got, err := n.client.Received(t.Context(), []chain.Address{checksum(a)}, blocks[1], blocks[maxFound+1])
+	require.NoError(t, err)
+	require.Len(t, got, maxFound)
+}
+
 // What a node makes of a bulk read is checked, and a node that cannot is asked for each
 // balance, but not for ever.
 func TestFP07_NodeThatCannotReadManyIsAskedForEach(t *testing.T) {

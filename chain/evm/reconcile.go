@@ -150,10 +150,18 @@ func (c *Client) Received(ctx context.Context, list []chain.Address, from, to ch
 	return slices.DeleteFunc(out, func(x chain.Transfer) bool { return x.Currency != c.native.Code }), nil
 }
 
+// How much one Received reads. It is more than 128 blocks can need, of which a pruned node has the
+// state.
+const (
+	maxFound = 250  // blocks
+	maxReads = 1000 // times of balances
+)
+
 // search finds the blocks that changed balances.
 type search struct {
 	c     *Client
 	found map[int64][]common.Address
+	reads int
 }
 
 // between looks between two heights at which these addresses had these balances.
@@ -168,8 +176,16 @@ func (s *search) between(ctx context.Context, lo, hi int64, list []common.Addres
 	if len(moved) == 0 {
 		return nil
 	}
-	if hi-lo <= 1 {
+	one := hi-lo <= 1
+	if one {
 		s.found[hi] = append(s.found[hi], moved...)
+	} else {
+		s.reads++
+	}
+	switch {
+	case len(s.found) > maxFound || s.reads > maxReads:
+		return fmt.Errorf("%w, or too many blocks moved coins of these addresses: from block %d on", chain.ErrNoState, lo)
+	case one:
 		return nil
 	}
 	mid := lo + (hi-lo)/2

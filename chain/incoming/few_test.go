@@ -101,6 +101,33 @@ func TestFN09_TheFewThatAreWatched(t *testing.T) {
 	require.False(t, few)
 }
 
+// Where each address that was taken counts, none is taken ahead: not by a tenant that uses them up
+// quickly, nor by processes that end. Elsewhere they are.
+func TestFN09_NoAddressIsTakenAhead(t *testing.T) {
+	t.Parallel()
+	for _, single := range []bool{true, false} {
+		s, c := newStore(t), newClock()
+		shown := map[chain.Address]bool{}
+		for range 5 {
+			p, err := incoming.NewPool(incoming.PoolConfig{Store: s, Source: &source{}, Now: c.Now, Single: map[chain.Network]bool{eth: single}})
+			require.NoError(t, err)
+			for range 4 {
+				d, err := p.Take(t.Context(), eth, "shop")
+				require.NoError(t, err)
+				shown[d.Address] = true
+			}
+		}
+		require.Len(t, shown, 20, "none is handed out twice")
+		taken, err := s.Count(t.Context(), storage.Query{
+			Table: incoming.Addresses.Table, Partition: storage.Network(string(eth)),
+			Where: []storage.Cond{{Column: "tenant", Op: storage.Eq, Value: "shop"}},
+		})
+		require.NoError(t, err)
+		require.EqualValues(t, map[bool]int{true: 20, false: 40}[single], taken)
+		requireDense(t, s)
+	}
+}
+
 // A fork in a gap of the trail takes back what may be on the branch that was left, and nothing
 // that the network had called final: the fork is above that.
 func TestFN09_AForkInAGap(t *testing.T) {

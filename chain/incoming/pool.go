@@ -26,13 +26,17 @@ type PoolConfig struct {
 	// Shared lists the networks on which all addresses of a tenant are of one
 	// account. Defaults to none.
 	Shared map[chain.Network]chain.Multiplexer
+	// Single lists the networks on which an address is taken in the call that hands it out, and
+	// none ahead: there each address that was taken is asked for (chain.FewWatch), shown or not.
+	// Defaults to none.
+	Single map[chain.Network]bool
 	// Ahead is the most free addresses per network that Fill keeps: at first it keeps 32,
 	// later as many as were handed out. Below three quarters of what it keeps Wake says
 	// so. Defaults to 256.
 	Ahead int
 	// Lease is how many addresses are taken for a tenant at once, up to a quarter of Ahead
 	// where it uses them up within a minute. A process that ends wastes those it did not
-	// hand out. Defaults to 8.
+	// hand out. Defaults to 8. It is 1 on networks that are Single.
 	Lease int
 	// Log reports stored addresses that are not what their keys give. Defaults to
 	// discarding.
@@ -159,7 +163,11 @@ func (p *Pool) Take(ctx context.Context, network chain.Network, tenant string) (
 		return tired(bounded.Err())
 	}
 	if len(l.free) == 0 {
-		free, err := p.take(bounded, network, tenant, UsePayment, l.next(&p.cfg))
+		count := 1
+		if !p.cfg.Single[network] {
+			count = l.next(&p.cfg)
+		}
+		free, err := p.take(bounded, network, tenant, UsePayment, count)
 		if err != nil {
 			return tired(err)
 		}

@@ -29,8 +29,13 @@ const (
 	// over. Nodes keep the state of 128 blocks, by which the transaction of a transfer is
 	// found.
 	roundBlocks = 64
-	// reachBack is how many blocks a round searches for the transactions of what it found.
+	// reachBack is how many blocks a round searches for the transactions of what it found. Where
+	// some is left over then, it searches twice as many before them, and so on, back to the last
+	// round.
 	reachBack = 120
+	// maxReaches is how often the node is asked for that: for millions of blocks where few of them
+	// moved coins.
+	maxReaches = 16
 	// refreshRounds is the number of rounds after which addresses whose watch has ended
 	// are left out.
 	refreshRounds = 24
@@ -47,6 +52,9 @@ type round struct {
 	when  time.Time
 	tried time.Time // when one failed or ended
 	count int
+	// near says that the node failed when the last round searched below reachBack: the next one
+	// does not insist on that.
+	near bool
 	// settled is what addresses held when all of it was explained, where it was not dust.
 	settled map[chain.Address]decimal.Decimal
 }
@@ -110,6 +118,7 @@ type reckoning struct {
 	gas   *chain.Currency
 	at    chain.Block
 	trail []chain.Block
+	since int64                             // the height of the last round that is stored; else of the oldest block of the trail
 	held  map[chain.Address]decimal.Decimal // of those to look up
 }
 
@@ -207,6 +216,7 @@ func (r *reckoning) moved(ctx context.Context) (map[chain.Address]bool, error) {
 	if last := stored[roundID]; last.known {
 		since = last.Height
 	}
+	r.since = since
 	rows, err := r.n.find(ctx,
 		storage.Cond{Column: "state", Op: storage.In, Value: []State{Included, Final}},
 		anyForward,
@@ -275,21 +285,9 @@ func (r *reckoning) explain(ctx context.Context, books []*book) ([]chain.Transfe
 		return nil, nil
 	}
 	list := slices.Sorted(maps.Keys(lacking))
-	named, err := r.received(ctx, list)
+	out, err := r.received(ctx, lacking)
 	if err != nil {
 		return nil, err
-	}
-	if named, err = r.n.unknown(ctx, named); err != nil {
-		return nil, err
-	}
-	var out []chain.Transfer
-	for _, t := range named {
-		b := lacking[t.To]
-		if b == nil || t.Block.Height <= b.base.Height {
-			continue
-		}
-		b.rest = b.rest.Sub(t.Amount)
-		out = append(out, t)
 	}
 	for _, a := range list {
 		b := lacking[a]
@@ -309,28 +307,98 @@ func (r *reckoning) explain(ctx context.Context, books []*book) ([]chain.Transfe
 	return out, nil
 }
 
-// received asks the node for transfers to these addresses, as far back as it has state.
-func (r *reckoning) received(ctx context.Context, list []chain.Address) ([]chain.Transfer, error) {
-	for back := reachBack; back > 0; back /= 2 {
-		i := len(r.trail) - 1 - back
-		if i < 0 {
-			continue
-		}
-		got, err := r.rec.Received(ctx, list, r.trail[i], r.at)
-		if errors.Is(err, chain.ErrNoState) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		for j := range got {
-			t := &got[j]
-			k := len(r.trail) - 1 - int(r.at.Height-t.Block.Height)
-			if !validTransfer(t) || t.Currency != r.gas.Code || k <= i || k >= len(r.trail) || r.trail[k].Hash != t.Block.Hash {
-				return nil, r.n.nodeErr("it named a transfer that is not in the blocks that were read: %.80q at %d", t.Tx, t.Block.Height)
+// received asks the node for the transfers that are lacking, and takes them off the rests: those
+// in the newest blocks first, then in older ones, back to the last round. It ends where nothing
+// is lacking any more, and where the node has no state.
+func (r *reckoning) received(ctx context.Context, lacking map[chain.Address]*book) (out []chain.Transfer, err error) {
+	read, low := r.reader()
+	to, span, grows := r.at, int64(reachBack), true
+	for range maxReaches {
+		var list []chain.Address
+		for a, b := range lacking {
+			if !b.rest.LessThan(r.gas.Dust) {
+				list = append(list, a)
 			}
 		}
-		return got, nil
+		if len(list) == 0 || to.Height <= low || span == 0 {
+			break
+		}
+		slices.Sort(list)
+		from, named, err := r.receivedAfter(ctx, list, max(low, to.Height-span), to, read)
+		switch far := to.Hash != r.at.Hash; {
+		case errors.Is(err, chain.ErrNoState):
+			span, grows = min(span, to.Height-low)/2, false
+			continue
+		case err != nil && far && ctx.Err() == nil && r.n.round.near:
+			return out, nil
+		case err != nil:
+			r.n.round.near = far
+			return nil, err
+		}
+		for _, t := range named {
+			b := lacking[t.To]
+			if b == nil || t.Block.Height <= b.base.Height {
+				continue
+			}
+			b.rest = b.rest.Sub(t.Amount)
+			out = append(out, t)
+		}
+		if to = from; grows {
+			span *= 2
+		}
 	}
-	return nil, nil
+	return out, nil
+}
+
+// reader reads blocks by height, and returns the height down to which it can: that of the last
+// round. Blocks that the trail has are not asked for.
+func (r *reckoning) reader() (read func(ctx context.Context, height int64) (chain.Block, error), low int64) {
+	oldest := r.trail[0].Height
+	low = min(r.since, max(oldest, r.at.Height-reachBack))
+	loc, ok := r.n.cfg.Client.(chain.Locator)
+	if !ok {
+		low = max(low, oldest)
+	}
+	asked := map[int64]chain.Block{}
+	return func(ctx context.Context, height int64) (b chain.Block, err error) {
+		b, known := chain.AtHeight(r.trail, height)
+		if !known {
+			b, known = asked[height]
+		}
+		if !known && loc != nil {
+			if b, err = loc.BlockAt(ctx, height); err == nil {
+				asked[height] = b
+			}
+		}
+		return b, err
+	}, low
+}
+
+// receivedAfter asks the node for transfers to these addresses after the block at a height, up to
+// and with block to. They are not stored yet.
+func (r *reckoning) receivedAfter(
+	ctx context.Context, list []chain.Address, height int64, to chain.Block, read func(context.Context, int64) (chain.Block, error),
+) (from chain.Block, named []chain.Transfer, err error) {
+	if from, err = read(ctx, height); err != nil {
+		return from, nil, err
+	}
+	if named, err = r.rec.Received(ctx, list, from, to); err != nil {
+		return from, nil, err
+	}
+	for i := range named {
+		t := &named[i]
+		wrong := !validTransfer(t) || t.Currency != r.gas.Code || t.Block.Height <= from.Height || t.Block.Height > to.Height
+		if !wrong {
+			b, err := read(ctx, t.Block.Height)
+			if err != nil {
+				return from, nil, err
+			}
+			wrong = b.Hash != t.Block.Hash
+		}
+		if wrong {
+			return from, nil, r.n.nodeErr("it named a transfer that is not in the blocks that were read: %.80q at %d", t.Tx, t.Block.Height)
+		}
+	}
+	named, err = r.n.unknown(ctx, named)
+	return from, named, err
 }

@@ -45,6 +45,16 @@ func TestFN09_CallsOfAPollByHistories(t *testing.T) {
 	require.Less(t, cost[21], cost[20])
 }
 
+// TestFN09_TheMostIsReported: that no more addresses are taken than are handed out rests on it.
+func TestFN09_TheMostIsReported(t *testing.T) {
+	t.Parallel()
+	n := openTown(t)
+	for set, reported := range map[int]int{0: 10, 3: 3, -1: 0} {
+		c := n.newClient(func(o *Options) { o.FewAddresses = set })
+		require.Equal(t, reported, c.FewAddresses())
+	}
+}
+
 func polls(t *testing.T, few int, open []int) []clienttest.Poll {
 	t.Helper()
 	var m *testenv.Meter

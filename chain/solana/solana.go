@@ -249,6 +249,10 @@ func withDefaults(o Options) Options {
 	return o
 }
 
+// FewAddresses is the most addresses that the client asks for the histories of; 0 = it reads all
+// blocks. See chain.FewWatch.
+func (c *Client) FewAddresses() int { return max(0, c.o.FewAddresses) }
+
 // Network is the code that the client was made for.
 func (c *Client) Network() chain.Network { return c.o.Network }
 

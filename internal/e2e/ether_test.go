@@ -232,6 +232,46 @@ func TestFN05_WhatBalancesShowedIsNotCreditedAgainByItsTrace(t *testing.T) {
 	h.sound()
 }
 
+// TestFN05_WhatComesBetweenTwoRoundsIsCredited: on a fast chain 300 blocks pass between two rounds.
+// What a contract pays in the first of them to an address that is not compared at each block is
+// credited where the node keeps all state, whether the App ran or not.
+func TestFN05_WhatComesBetweenTwoRoundsIsCredited(t *testing.T) {
+	t.Parallel()
+	for name, pause := range map[string]func(*host){
+		"it runs":     func(h *host) { h.step() },
+		"it was down": func(h *host) { h.restart(); h.step() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := openAnvil(t, usual)
+			h := newHost(t, n, func(s *setup) { s.signer = func(chain.Signer) chain.Signer { return nil } }) // nothing is forwarded
+			require.NoError(t, h.app.Upgraded(t.Context()))
+			idle, made, err := h.app.Payments.PermanentAddress(t.Context(), h.tenant, payment.AddressInput{Currency: "ETH", ExternalID: "one"})
+			require.NoError(t, err)
+			require.True(t, made)
+			late := h.order("300", "ETH")
+			h.later(61 * time.Minute)
+			h.mine(finalDepth)
+			h.clock.Advance(5 * time.Minute)
+			h.mine(1) // a round
+			n.scatter(dec("0.3"), 200_000, idle.Address, late.Address)
+			n.commit()
+			h.away(299)
+			pause(h)
+			h.mine(finalDepth)
+			for _, a := range []string{idle.Address, late.Address} {
+				list := h.deposits()[a]
+				require.Len(t, list, 1)
+				require.NotEqual(t, payment.RoleUnproven, list[0].Role)
+				require.True(t, dec("0.15").Equal(list[0].Exact))
+			}
+			require.Equal(t, payment.InWallet, h.deposits()[idle.Address][0].Booking)
+			require.Equal(t, "0.15", h.available("ETH"))
+			h.sound()
+		})
+	}
+}
+
 // callCounter counts the calls of JSON-RPC that pass it: each entry of a batch is one.
 type callCounter struct {
 	mu    sync.Mutex

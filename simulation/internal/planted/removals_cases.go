@@ -464,4 +464,18 @@ var caseRemovals = []Bug{
 		What: "an edited payout keeps the others of its transaction waiting for ever", Package: ".",
 		Test: "TestFS02_EditedPayoutCostsNoOtherOfItsTransaction",
 	},
+	{
+		ID: "FN09-addresses-ahead", File: "cryptopay.go",
+		Old:  "able && c.FewAddresses() > 0 {",
+		New:  "able && c.FewAddresses() < 0 {",
+		What: "addresses that nobody was shown count, and every block is read whole for ever", Package: ".",
+		Test: "TestFN09_AddressesThatNobodyWasShown",
+	},
+	{
+		ID: "FN09-busy-lease", File: "chain/incoming/pool.go",
+		Old:  "if !p.cfg.Single[network] {",
+		New:  "if l.size, l.at = 1, p.cfg.Now(); true {",
+		What: "a busy tenant has addresses taken ahead that nobody was shown", Package: "chain/incoming",
+		Test: "TestFN09_NoAddressIsTakenAhead",
+	},
 }
