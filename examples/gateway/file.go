@@ -27,7 +27,7 @@ type fileSettings struct {
 
 // fields are the settings of a file that are one text, by the name in the environment.
 var fields = map[string]string{
-	"listen": "ADDR", "metrics_listen": "METRICS_ADDR", "base_url": "BASE_URL", "store": "STORE", "key_file": "KEY_FILE", "mnemonic": "MNEMONIC",
+	"listen": "ADDR", "metrics_listen": "METRICS_ADDR", "base_url": "BASE_URL", "trusted_proxies": "TRUSTED_PROXIES", "store": "STORE", "key_file": "KEY_FILE", "mnemonic": "MNEMONIC",
 	"log": "LOG", "poll": "POLL", "verify": "VERIFY", "registry": "REGISTRY", "simulated": "NETWORKS", "prices": "PRICES", "retire": "RETIRE", "elsewhere": "ELSEWHERE", "house_addresses": "HOUSE_ADDRESSES",
 	"rate_limits": "RATE_LIMITS", "allow_private_callbacks": "ALLOW_PRIVATE_CALLBACKS",
 	"fees.transaction": "TRANSACTION_FEE", "fees.network": "NETWORK_FEE", "fees.withdrawal": "WITHDRAWAL_FEE",
@@ -176,7 +176,7 @@ func (r *fileReader) root(n ast.Node) {
 			r.networks(p.Value)
 		case "tenants":
 			r.tenants(p.Value)
-		case "simulated", "retire", "elsewhere", "house_addresses":
+		case "simulated", "retire", "elsewhere", "house_addresses", "trusted_proxies":
 			r.set(p.Value, p.Key, fields[p.Key], strings.Join(r.list(p.Value, p.Key), ","))
 		case "prices":
 			var all []string

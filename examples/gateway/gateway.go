@@ -273,7 +273,7 @@ func (g *gateway) networkFee() func(context.Context, *chain.Currency) (ledger.Am
 
 // serve builds the interface.
 func (g *gateway) serve(context.Context, keyring) (err error) {
-	o := httpapi.Options{Auth: g.auth, Log: g.log, Observe: g.observe, BaseURL: g.s.base}
+	o := httpapi.Options{Auth: g.auth, Log: g.log, Observe: g.observe, BaseURL: g.s.base, TrustedProxies: g.s.proxies}
 	o.CheckoutURL = func(tenant, payment string) string {
 		if p := g.pages.Load(); p != nil {
 			return p.URL(tenant, payment)

@@ -57,9 +57,10 @@ type settings struct {
 	reseal       bool            // see cryptopay.App.Reseal
 	unsealed     time.Time       // see cryptopay.Config.UnsealedUntil
 	logLevel     slog.Level
-	metrics      string // where /metrics is served apart, "" = with the interface, of simulated chains alone
-	base         string // public address of the interface
-	exposed      bool   // simulated chains may be served to others than this machine
+	metrics      string         // where /metrics is served apart, "" = with the interface, of simulated chains alone
+	base         string         // public address of the interface
+	proxies      []netip.Prefix // see httpapi.Options.TrustedProxies
+	exposed      bool           // simulated chains may be served to others than this machine
 	patience     time.Duration
 	signer       signer // on another machine
 	signerStore  string // of the signer in this program, "" = that of the App
@@ -171,6 +172,7 @@ func readWith(args []string, env func(string) string, tenants []tenant) (setting
 		s.readPoll(or("CRYPTOPAY_POLL", "5s")),
 		s.readVerify(or("CRYPTOPAY_VERIFY", verifyEvery)),
 		s.readUnsealed(env("CRYPTOPAY_UNSEALED_UNTIL")),
+		s.readProxies(env("CRYPTOPAY_TRUSTED_PROXIES")),
 		s.check(),
 		checkDSN("CRYPTOPAY_STORE", s.store),
 		s.checkRegistry(),
@@ -204,6 +206,28 @@ func (s *settings) readUnsealed(day string) (err error) {
 	}
 	if s.unsealed, err = time.Parse(time.DateOnly, day); err != nil {
 		return errors.New("CRYPTOPAY_UNSEALED_UNTIL: must be a day, such as 2027-01-31")
+	}
+	return nil
+}
+
+// readProxies reads addresses and prefixes of proxies.
+func (s *settings) readProxies(list string) error {
+	for _, v := range listOf(list) {
+		p, err := netip.ParsePrefix(v)
+		if err != nil {
+			var a netip.Addr
+			if a, err = netip.ParseAddr(v); err == nil && a.Zone() == "" {
+				a = a.Unmap()
+				p = netip.PrefixFrom(a, a.BitLen())
+			}
+		}
+		switch {
+		case !p.IsValid() || p.Addr().Is4In6():
+			return errors.New("CRYPTOPAY_TRUSTED_PROXIES must be addresses or prefixes, comma-separated, such as 10.0.0.5,192.168.0.0/24")
+		case p.Bits() == 0:
+			return errors.New("CRYPTOPAY_TRUSTED_PROXIES must not be all addresses: every caller could then name any address as its own")
+		}
+		s.proxies = append(s.proxies, p.Masked())
 	}
 	return nil
 }
