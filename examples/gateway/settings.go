@@ -124,7 +124,7 @@ func readWith(args []string, env func(string) string, tenants []tenant) (setting
 	f.StringVar(&s.keyFile, "key-file", or("CRYPTOPAY_KEY_FILE", ""), "file of the keys that seal what is stored, newest first; made where it is missing (CRYPTOPAY_KEY_FILE); defaults to FILE.key beside the database")
 	f.StringVar(&simulated, "networks", or("CRYPTOPAY_NETWORKS", ""), "simulated networks, comma-separated (CRYPTOPAY_NETWORKS); defaults to all")
 	f.StringVar(&s.metrics, "metrics-addr", or("CRYPTOPAY_METRICS_ADDR", ""), "where to serve /metrics, apart from the interface (CRYPTOPAY_METRICS_ADDR); defaults to the interface's address with simulated chains, and to nowhere with real ones")
-	f.StringVar(&s.base, "base-url", or("CRYPTOPAY_BASE_URL", ""), "public address of the interface, for the links of paged answers and of the pages that customers pay on (CRYPTOPAY_BASE_URL); without it the first are paths, and the second are served on loopback alone")
+	f.StringVar(&s.base, "base-url", or("CRYPTOPAY_BASE_URL", ""), "public address of the interface, for the links of paged answers and of the pages that customers pay on (CRYPTOPAY_BASE_URL); defaults to where it listens on loopback, elsewhere the first are paths, and the second are not served")
 	f.BoolVar(&s.exposed, "expose-simulation", false, "serve simulated chains, and /dev/ without a token, on an address that is not loopback")
 	f.BoolVar(&s.migrate, "migrate", false, "bring a store on Redis that an earlier version made to this one; stop every other process first (SQL stores are brought along at each start)")
 	f.StringVar(&level, "log", or("CRYPTOPAY_LOG", "info"), "debug, info, warn or error (CRYPTOPAY_LOG)")
