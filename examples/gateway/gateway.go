@@ -206,6 +206,7 @@ func (g *gateway) compose(ctx context.Context, ring keyring) error {
 		Rates: g.world.rates, Keys: ring.of(forLibrary), Clock: g.world.clock, Log: g.log, Callbacks: g.callbacks(),
 	}
 	cfg.Payments.NetworkFee = g.networkFee()
+	cfg.Reconcile.Halt = g.s.reconcileHalt
 	cfg.Grace = g.s.patience
 	cfg.Retire, cfg.Elsewhere, cfg.UnsealedUntil, cfg.HouseAddresses = g.s.retire, g.s.elsewhere, g.unsealed, g.s.house
 	cfg.Poll, cfg.Outgoing.Poll, cfg.Outgoing.Backoff = g.s.poll, 2*g.s.poll, g.s.poll

@@ -27,48 +27,50 @@ import (
 
 // settings are what the flags and the environment say.
 type settings struct {
-	addr         string
-	store        string
-	dev          bool
-	clientID     string
-	clientSecret string
-	apiKey       string
-	mnemonic     string
-	keyFile      string
-	migrate      bool
-	private      bool // callbacks to loopback and private addresses, and over http
-	limits       bool
-	privates     string // as they were set
-	limiting     string
-	fee          decimal.Decimal   // percent of a payment
-	networkFee   string            // "none", "estimate" or a figure in coins
-	percent      decimal.Decimal   // of a withdrawal
-	flat         decimal.Decimal   // of a withdrawal, in coins
-	all          *networks.Set     // every network that there is
-	nodes        nodes.Nodes       // of real networks
-	prices       map[string]string // in USD, that stay as they are
-	poll         time.Duration
-	verify       time.Duration   // between two looks at the books, 0 = none
-	networks     []chain.Network // simulated
-	retire       []string        // currencies, see cryptopay.Config.Retire
-	elsewhere    []chain.Network // see cryptopay.Config.Elsewhere
-	house        []house.Address // see cryptopay.Config.HouseAddresses
-	upgraded     bool            // see cryptopay.App.Upgraded
-	reseal       bool            // see cryptopay.App.Reseal
-	unsealed     time.Time       // see cryptopay.Config.UnsealedUntil
-	logLevel     slog.Level
-	metrics      string         // where /metrics is served apart, "" = with the interface, of simulated chains alone
-	base         string         // public address of the interface
-	proxies      []netip.Prefix // see httpapi.Options.TrustedProxies
-	exposed      bool           // simulated chains may be served to others than this machine
-	patience     time.Duration
-	signer       signer // on another machine
-	signerStore  string // of the signer in this program, "" = that of the App
-	ceilingsFile string
-	ceilings     *keys.Limits // of the signer in this program, nil = none
-	config       string       // the settings file, "" = none
-	tenants      []tenant     // of the settings file
-	command      []string     // of the operator, see operator.go; none = serve
+	addr          string
+	store         string
+	dev           bool
+	clientID      string
+	clientSecret  string
+	apiKey        string
+	mnemonic      string
+	keyFile       string
+	migrate       bool
+	private       bool // callbacks to loopback and private addresses, and over http
+	limits        bool
+	privates      string // as they were set
+	limiting      string
+	halting       string
+	fee           decimal.Decimal   // percent of a payment
+	networkFee    string            // "none", "estimate" or a figure in coins
+	percent       decimal.Decimal   // of a withdrawal
+	flat          decimal.Decimal   // of a withdrawal, in coins
+	all           *networks.Set     // every network that there is
+	nodes         nodes.Nodes       // of real networks
+	prices        map[string]string // in USD, that stay as they are
+	poll          time.Duration
+	verify        time.Duration   // between two looks at the books, 0 = none
+	networks      []chain.Network // simulated
+	retire        []string        // currencies, see cryptopay.Config.Retire
+	elsewhere     []chain.Network // see cryptopay.Config.Elsewhere
+	house         []house.Address // see cryptopay.Config.HouseAddresses
+	upgraded      bool            // see cryptopay.App.Upgraded
+	reseal        bool            // see cryptopay.App.Reseal
+	unsealed      time.Time       // see cryptopay.Config.UnsealedUntil
+	logLevel      slog.Level
+	metrics       string         // where /metrics is served apart, "" = with the interface, of simulated chains alone
+	base          string         // public address of the interface
+	proxies       []netip.Prefix // see httpapi.Options.TrustedProxies
+	reconcileHalt bool           // a difference between books and chain halts payouts
+	exposed       bool           // simulated chains may be served to others than this machine
+	patience      time.Duration
+	signer        signer // on another machine
+	signerStore   string // of the signer in this program, "" = that of the App
+	ceilingsFile  string
+	ceilings      *keys.Limits // of the signer in this program, nil = none
+	config        string       // the settings file, "" = none
+	tenants       []tenant     // of the settings file
+	command       []string     // of the operator, see operator.go; none = serve
 }
 
 // real reports whether real chains are configured.
@@ -141,6 +143,8 @@ func readWith(args []string, env func(string) string, tenants []tenant) (setting
 	s.apiKey, s.mnemonic = env("CRYPTOPAY_API_KEY"), env("CRYPTOPAY_MNEMONIC")
 	s.privates, s.limiting = env("CRYPTOPAY_ALLOW_PRIVATE_CALLBACKS"), env("CRYPTOPAY_RATE_LIMITS")
 	s.private, s.limits = s.privates == "1", s.limiting != "off"
+	s.halting = or("CRYPTOPAY_RECONCILE_HALT", "on")
+	s.reconcileHalt = s.halting == "on"
 	s.signer = readSigner(env)
 	s.signerStore, s.ceilingsFile = env("CRYPTOPAY_SIGNER_STORE"), env("CRYPTOPAY_SIGNER_LIMITS")
 	s.upgraded, s.reseal = env("CRYPTOPAY_UPGRADED") == "1", env("CRYPTOPAY_RESEAL") == "1"
@@ -287,6 +291,8 @@ func (s *settings) check() error {
 		return errors.New("-dev plays customers and miners on simulated chains: leave it out, or leave the CRYPTOPAY_RPC_… settings out")
 	case !slices.Contains([]string{"", "on", "off"}, s.limiting):
 		return errors.New("CRYPTOPAY_RATE_LIMITS must be on or off")
+	case !slices.Contains([]string{"on", "off"}, s.halting):
+		return errors.New("CRYPTOPAY_RECONCILE_HALT must be on or off")
 	case !slices.Contains([]string{"", "0", "1"}, s.privates):
 		return errors.New("CRYPTOPAY_ALLOW_PRIVATE_CALLBACKS must be 1 or 0")
 	case (s.clientID == "") != (s.clientSecret == ""):
