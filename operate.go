@@ -240,7 +240,7 @@ func (o *Operate) NoncesBeyond(ctx context.Context, n chain.Network) ([]outgoing
 // AdoptNonces goes on with the chain's nonce at those of the addresses that NoncesBeyond
 // lists, or at all of them where none is named, after a person has accounted for the
 // transactions that the store does not know. It returns those that it adopted, or would on
-// a dry run. Each is recorded for itself.
+// a dry run. Each is recorded for itself: Nonce.Operation.
 func (o *Operate) AdoptNonces(ctx context.Context, n chain.Network, addresses []chain.Address, c Call) ([]outgoing.Nonce, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -267,7 +267,7 @@ func (o *Operate) AdoptNonces(ctx context.Context, n chain.Network, addresses []
 		if len(named) > 0 && !slices.Contains(named, b.Address) {
 			continue
 		}
-		if _, err := o.adopt(ctx, net, b.Address, b.Chain, c); err != nil {
+		if b.Operation, err = o.adopt(ctx, net, b.Address, b.Chain, c); err != nil {
 			return done, err
 		}
 		done = append(done, b)

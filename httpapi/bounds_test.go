@@ -58,6 +58,24 @@ func TestFS06_WalletsAreBounded(t *testing.T) {
 	}
 }
 
+// TestFA08_ApplicationsAreBounded: a merchant makes no more applications than is configured, and
+// hears why. One that is deleted makes room.
+func TestFA08_ApplicationsAreBounded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited)
+	for range 98 {
+		w.newApp(w.tenant, "")
+	}
+	last := w.ok(http.StatusCreated, "POST", "/o/apps/", map[string]any{"name": "the hundredth"})
+	a := w.ok(http.StatusBadRequest, "POST", "/o/apps/", map[string]any{"name": "one more"})
+	require.Equal(t, "invalid_request", a.code())
+	require.Equal(t, []string{"name"}, a.blamed())
+	require.Contains(t, a.Raw, "an account may have 100")
+	w.ok(http.StatusNoContent, "DELETE", fmt.Sprintf("/o/apps/%s/", last.Body["id"]), nil)
+	w.ok(http.StatusCreated, "POST", "/o/apps/", map[string]any{"name": "one more"})
+	w.ok(http.StatusBadRequest, "POST", "/o/apps/", map[string]any{"name": "and another"})
+}
+
 // stuck is a receiver that does not take an answer until it is let go.
 type stuck struct {
 	*httptest.ResponseRecorder

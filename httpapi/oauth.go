@@ -220,5 +220,17 @@ func (h *Handler) deleteApp(ctx context.Context, c *Call, in appPath) (none, err
 	if !ok {
 		return none{}, auth.ErrNotFound
 	}
-	return none{}, h.o.Auth.DeleteApp(ctx, c.Tenant(), id, auth.By{Name: c.Who.Client})
+	return none{}, h.o.Auth.DeleteAppIf(ctx, c.Tenant(), id, auth.By{Name: c.Who.Client}, c.covers)
+}
+
+// covers refuses to delete an application that may do what the caller may not.
+func (c *Call) covers(a auth.App) error {
+	switch {
+	case !c.Who.HasScopes(a.Scopes):
+		return fail(http.StatusForbidden, "permission_denied", "The application has a scope that the token lacks.",
+			map[string]any{"required_scopes": a.Scopes, "token_scopes": append([]auth.Scope{}, c.Who.Scopes...)})
+	case !c.Who.HasRole(a.Role):
+		return fail(http.StatusForbidden, "permission_denied", "The application has a role that the caller lacks.", map[string]any{"required_roles": []auth.Role{a.Role}})
+	}
+	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -412,6 +413,57 @@ func TestFS05_BadTokensAreRefusedUnread(t *testing.T) {
 		require.EqualValues(t, 140, limited.Load()-before, name)
 	}
 	w.ok(http.StatusOK, "GET", "/user/me/", nil)
+}
+
+// TestFS08_NobodyDeletesAnApplicationThatMayMore: a token deletes only applications whose scopes
+// and role it has. What it may not is 403, and the application goes on.
+func TestFS08_NobodyDeletesAnApplicationThatMayMore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited)
+	type of struct {
+		role   auth.Role
+		scopes []auth.Scope
+	}
+	rw, all := []auth.Scope{auth.Read, auth.Write}, []auth.Scope{auth.Read, auth.Write, auth.Admin}
+	plain, admin, tenant, global, approver, finance := of{"", rw}, of{"", all}, of{auth.TenantAdmin, rw}, of{auth.GlobalAdmin, rw}, of{auth.Approver, rw}, of{"approver:finance", rw}
+	everything := []of{plain, admin, tenant, global, approver, finance, {auth.TenantAdmin, all}, {auth.GlobalAdmin, all}, {"", []auth.Scope{auth.Admin}}}
+	for _, c := range []struct {
+		caller of
+		may    []of
+	}{
+		{plain, []of{plain}},
+		{admin, []of{plain, admin, {"", []auth.Scope{auth.Admin}}}},
+		{tenant, []of{plain, tenant}},
+		{global, []of{plain, tenant, global}},
+		{approver, []of{plain, approver}},
+		{finance, []of{plain, approver, finance}},
+	} {
+		token := bearer(w.newToken(w.newApp(w.tenant, c.caller.role, c.caller.scopes...), ""))
+		for _, target := range everything {
+			what := fmt.Sprintf("%v deletes %v", c.caller, target)
+			app, secret, err := w.auth.CreateApp(t.Context(), auth.NewApp{Tenant: w.tenant, Name: "target", Role: target.role, Scopes: target.scopes})
+			require.NoError(t, err)
+			a := w.do("DELETE", fmt.Sprintf("/o/apps/%d/", app.ID), nil, token)
+			_, err = w.auth.Token(t.Context(), app.ClientID, secret, "")
+			if slices.ContainsFunc(c.may, func(o of) bool { return o.role == target.role && slices.Equal(o.scopes, target.scopes) }) {
+				require.Equal(t, http.StatusNoContent, a.Status, "%s: %s", what, a.Raw)
+				require.ErrorIs(t, err, auth.ErrUnknownClient, what)
+				continue
+			}
+			require.Equal(t, []any{http.StatusForbidden, "permission_denied"}, []any{a.Status, a.code()}, "%s: %s", what, a.Raw)
+			require.NotEmpty(t, a.at("error", "details"), what)
+			require.NoError(t, err, "%s: it goes on", what)
+		}
+	}
+	narrow := w.newApp(w.tenant, "", all...)
+	app, _, err := w.auth.CreateApp(t.Context(), auth.NewApp{Tenant: w.tenant, Name: "target", Scopes: all})
+	require.NoError(t, err)
+	path := fmt.Sprintf("/o/apps/%d/", app.ID)
+	a := w.ok(http.StatusForbidden, "DELETE", path, nil, bearer(w.newToken(narrow, "read write")))
+	require.Equal(t, []any{"read", "write", "admin"}, a.at("error", "details", "required_scopes"))
+	require.Equal(t, []any{"read", "write"}, a.at("error", "details", "token_scopes"))
+	w.ok(http.StatusNotFound, "DELETE", path, nil, w.anotherTenant())
+	w.ok(http.StatusNoContent, "DELETE", path, nil, bearer(w.newToken(narrow, "")))
 }
 
 // TestO06_TokenLimitBehindProxies: over a real connection, with proxies that

@@ -19,6 +19,15 @@ func operator(c *Call, reason string, dry bool) cryptopay.Call {
 	return cryptopay.Call{By: c.Who.Client, Reason: reason, DryRun: dry}
 }
 
+// blockchain is the network of a code or its alias, such as TRON. The operation refuses a code
+// that is none.
+func (h *Handler) blockchain(code string) chain.Network {
+	if n, err := h.cfg.Registry.Network(code); err == nil {
+		return n.Code
+	}
+	return chain.Network(code)
+}
+
 type onItsWayView struct {
 	Blockchain   string   `json:"blockchain"`
 	Intent       string   `json:"intent" about:"A withdrawal's id, or the library's own of a sweep or gas transfer."`
@@ -46,7 +55,7 @@ type haltView struct {
 }
 
 func (h *Handler) setHalt(ctx context.Context, c *Call, in haltInput) (haltView, error) {
-	scope := cryptopay.HaltScope{Network: chain.Network(in.Blockchain), Currency: in.Currency, Tenant: in.Tenant}
+	scope := cryptopay.HaltScope{Network: h.blockchain(in.Blockchain), Currency: in.Currency, Tenant: in.Tenant}
 	do := h.app.Operate.Halt
 	if in.Action == "lift" {
 		do = h.app.Operate.Lift
@@ -125,7 +134,7 @@ func viewHelp(e *cryptopay.Effect, gas *chain.Currency) helpView {
 }
 
 func (h *Handler) speedUp(ctx context.Context, c *Call, in helpInput) (helpView, error) {
-	gas, err := h.cfg.Registry.Gas(chain.Network(in.Blockchain))
+	gas, err := h.cfg.Registry.Gas(h.blockchain(in.Blockchain))
 	if err != nil {
 		return helpView{}, err
 	}
@@ -133,16 +142,16 @@ func (h *Handler) speedUp(ctx context.Context, c *Call, in helpInput) (helpView,
 	if err != nil || in.MaxCost.Given && most <= 0 {
 		return helpView{}, fail(http.StatusBadRequest, "invalid_request", "The request is invalid.", map[string]any{"max_cost": []string{"must be above 0"}})
 	}
-	e, err := h.app.Operate.SpeedUp(ctx, chain.Network(in.Blockchain), in.ID, most, operator(c, in.Reason, in.DryRun))
+	e, err := h.app.Operate.SpeedUp(ctx, h.blockchain(in.Blockchain), in.ID, most, operator(c, in.Reason, in.DryRun))
 	return viewHelp(&e, gas), err
 }
 
 func (h *Handler) cancelTransaction(ctx context.Context, c *Call, in helpInput) (helpView, error) {
-	gas, err := h.cfg.Registry.Gas(chain.Network(in.Blockchain))
+	gas, err := h.cfg.Registry.Gas(h.blockchain(in.Blockchain))
 	if err != nil {
 		return helpView{}, err
 	}
-	e, err := h.app.Operate.CancelTransaction(ctx, chain.Network(in.Blockchain), in.ID, operator(c, in.Reason, in.DryRun))
+	e, err := h.app.Operate.CancelTransaction(ctx, h.blockchain(in.Blockchain), in.ID, operator(c, in.Reason, in.DryRun))
 	return viewHelp(&e, gas), err
 }
 
@@ -160,7 +169,7 @@ type doneView struct {
 }
 
 func (h *Handler) fillNonce(ctx context.Context, c *Call, in fillInput) (doneView, error) {
-	id, err := h.app.Operate.FillNonce(ctx, chain.Network(in.Blockchain), chain.Address(in.Address), int64(*in.Nonce), 0, operator(c, in.Reason, in.DryRun))
+	id, err := h.app.Operate.FillNonce(ctx, h.blockchain(in.Blockchain), chain.Address(in.Address), int64(*in.Nonce), 0, operator(c, in.Reason, in.DryRun))
 	return doneView{orNull(id), fmt.Sprintf("nonce %d is used up", *in.Nonce)}, err
 }
 
@@ -172,13 +181,15 @@ type adoptInput struct {
 }
 
 type nonceView struct {
-	Address string `json:"address"`
-	Ours    int64  `json:"own_nonce"`
-	Chain   uint64 `json:"chain_nonce"`
+	Address string  `json:"address"`
+	Ours    int64   `json:"own_nonce"`
+	Chain   uint64  `json:"chain_nonce"`
+	AuditID *string `json:"audit_id" about:"null on a dry run"`
 }
 
 type adoptView struct {
-	Effect []nonceView `json:"effect" about:"Those that were adopted; each is recorded for itself."`
+	AuditID *string     `json:"audit_id" about:"Of the last in effect; null on a dry run, or where none was adopted."`
+	Effect  []nonceView `json:"effect" about:"Those that were adopted; each is recorded for itself."`
 }
 
 func (h *Handler) adoptNonces(ctx context.Context, c *Call, in adoptInput) (adoptView, error) {
@@ -188,10 +199,11 @@ func (h *Handler) adoptNonces(ctx context.Context, c *Call, in adoptInput) (adop
 			only = append(only, chain.Address(a))
 		}
 	}
-	done, err := h.app.Operate.AdoptNonces(ctx, chain.Network(in.Blockchain), only, operator(c, in.Reason, in.DryRun))
+	done, err := h.app.Operate.AdoptNonces(ctx, h.blockchain(in.Blockchain), only, operator(c, in.Reason, in.DryRun))
 	out := adoptView{Effect: []nonceView{}}
 	for _, n := range done {
-		out.Effect = append(out.Effect, nonceView{string(n.Address), n.Ours, n.Chain})
+		out.AuditID = orNull(n.Operation)
+		out.Effect = append(out.Effect, nonceView{string(n.Address), n.Ours, n.Chain, out.AuditID})
 	}
 	return out, err
 }
@@ -204,7 +216,7 @@ type retryInput struct {
 }
 
 func (h *Handler) retrySweep(ctx context.Context, c *Call, in retryInput) (doneView, error) {
-	id, waited, err := h.app.Operate.RetrySweep(ctx, chain.Network(in.Blockchain), in.ID, operator(c, in.Reason, in.DryRun))
+	id, waited, err := h.app.Operate.RetrySweep(ctx, h.blockchain(in.Blockchain), in.ID, operator(c, in.Reason, in.DryRun))
 	return doneView{orNull(id), "it waited for " + waited}, err
 }
 
@@ -216,7 +228,7 @@ type resumeInput struct {
 }
 
 func (h *Handler) resumeNetwork(ctx context.Context, c *Call, in resumeInput) (doneView, error) {
-	id, err := h.app.Operate.ResumeNetwork(ctx, chain.Network(in.Blockchain), int64(*in.Height), operator(c, in.Reason, in.DryRun))
+	id, err := h.app.Operate.ResumeNetwork(ctx, h.blockchain(in.Blockchain), int64(*in.Height), operator(c, in.Reason, in.DryRun))
 	return doneView{orNull(id), fmt.Sprintf("read again after block %d", *in.Height)}, err
 }
 
@@ -237,7 +249,7 @@ type recoverView struct {
 }
 
 func (h *Handler) recoverDeposits(ctx context.Context, c *Call, in recoverInput) (recoverView, error) {
-	found, id, err := h.app.Operate.RecoverDeposits(ctx, chain.Network(in.Blockchain), chain.Address(in.Address), int64(*in.From), int64(in.To), operator(c, in.Reason, in.DryRun))
+	found, id, err := h.app.Operate.RecoverDeposits(ctx, h.blockchain(in.Blockchain), chain.Address(in.Address), int64(*in.From), int64(in.To), operator(c, in.Reason, in.DryRun))
 	out := recoverView{AuditID: orNull(id)}
 	out.Effect.Found = found
 	return out, err

@@ -2,12 +2,17 @@ package httpapi_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
+	"github.com/cryptopay-go/cryptopay/storage"
 )
 
 // TestFT06_OperationsOfAGlobalAdministrator: halts, and help for a payout that is stuck, by
@@ -92,4 +97,93 @@ func TestFT06_OperationsOfAGlobalAdministrator(t *testing.T) {
 	a = post(http.StatusOK, recover, map[string]any{"blockchain": "ETH", "address": string(hot), "from_height": 1, "reason": "x"})
 	require.Equal(t, map[string]any{"found": json.Number("0")}, a.Body["effect"])
 	post(http.StatusNotFound, "/manage/operations/sweeps/sweep%2FETH%2Fnone/retry/", map[string]any{"blockchain": "ETH", "reason": "x"})
+}
+
+// TestFA08_OperationsTakeTheNamesOfNetworks: TRON is Tron and MATIC is Polygon to operators, too,
+// and answers show the networks' codes.
+func TestFA08_OperationsTakeTheNamesOfNetworks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited, func(s *setup) { s.networks = []chain.Network{"TRX", "POLYGON"} })
+	global := bearer(w.newToken(w.newApp(w.tenant, auth.GlobalAdmin, auth.Read, auth.Write), ""))
+	w.mine(3)
+	const under = "/manage/operations/"
+	for name, code := range map[string]string{"TRON": "TRX", "MATIC": "POLYGON"} {
+		hot, err := w.app.Hot(t.Context(), chain.Network(code), w.tenant)
+		require.NoError(t, err)
+		halts := func() (out []any) {
+			for _, h := range w.ok(http.StatusOK, "GET", under+"halts/", nil, global).Body["halts"].([]any) {
+				out = append(out, h.(map[string]any)["blockchain"])
+			}
+			return out
+		}
+		a := w.ok(http.StatusOK, "POST", under+"halts/", map[string]any{"action": "halt", "blockchain": name, "reason": "a look"}, global)
+		require.Equal(t, []any{code}, a.at("effect", "blockchains"))
+		require.Equal(t, []any{code}, halts())
+		w.ok(http.StatusOK, "POST", under+"halts/", map[string]any{"action": "lift", "blockchain": name, "reason": "looked"}, global)
+		require.Empty(t, halts())
+		require.Equal(t, code, w.ok(http.StatusOK, "GET", under+"audit/?blockchain="+name, nil, global).Body["entries"].([]any)[0].(map[string]any)["blockchain"])
+		for path, body := range map[string]map[string]any{
+			"transactions/none/speed-up/": {"max_cost": "1"},
+			"transactions/none/cancel/":   {},
+			"nonces/fill/":                {"address": string(hot), "nonce": 0},
+			"nonces/adopt/":               {},
+			"networks/resume/":            {"height": 1, "dry_run": true},
+			"deposits/recover/":           {"address": string(hot), "from_height": 1},
+			"sweeps/sweep%2Fnone/retry/":  {},
+		} {
+			body["reason"], body["blockchain"] = "a look", code
+			want := w.do("POST", under+path, body, global)
+			body["blockchain"] = name
+			got := w.do("POST", under+path, body, global)
+			require.NotEqual(t, http.StatusBadRequest, want.Status, "%s: %s", path, want.Raw)
+			require.Equal(t, []any{want.Status, want.code()}, []any{got.Status, got.code()}, "%s of %s: %s", path, name, got.Raw)
+			body["blockchain"] = name + "X"
+			unknown := w.do("POST", under+path, body, global)
+			require.Equal(t, []any{http.StatusBadRequest, "invalid_currency"}, []any{unknown.Status, unknown.code()}, "%s: %s", path, unknown.Raw)
+		}
+	}
+}
+
+// TestFA08_AdoptedNoncesAnswerTheirRecord: as every operation, with the id of what was recorded.
+func TestFA08_AdoptedNoncesAnswerTheirRecord(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, unlimited)
+	w.fund(w.tenant)
+	w.earn("ETH", "300", "")
+	w.mine(40)
+	global := bearer(w.newToken(w.newApp(w.tenant, auth.GlobalAdmin, auth.Read, auth.Write), ""))
+	w.ok(http.StatusCreated, "POST", "/withdrawal/", map[string]any{
+		"amount": "0.01", "currency": "ETH", "address": string(w.chains["ETH"].Customer("supplier")),
+	})
+	w.mine(40)
+	adopt := func(body map[string]any) answer {
+		body["blockchain"], body["reason"] = "ETH", "all are accounted for"
+		return w.ok(http.StatusOK, "POST", "/manage/operations/nonces/adopt/", body, global)
+	}
+	none := adopt(map[string]any{})
+	require.Contains(t, none.Body, "audit_id")
+	require.Nil(t, none.Body["audit_id"])
+
+	hot, err := w.app.Hot(t.Context(), "ETH", w.tenant)
+	require.NoError(t, err)
+	row, stored, ok, err := outgoing.Nonces.One(t.Context(), w.store, storage.Network("ETH"), string(hot))
+	require.NoError(t, err)
+	require.True(t, ok)
+	after := row.Next
+	row.Next = 0 // as after a restore from an older backup
+	require.NoError(t, storage.CommitOne(t.Context(), w.store, storage.Change{
+		ID: "restored", Partition: storage.Network("ETH"), Put: []storage.Row{outgoing.Nonces.Row(string(hot), stored.Version, time.Time{}, row)},
+	}))
+	of := func(a answer) map[string]any { return a.Body["effect"].([]any)[0].(map[string]any) }
+	dry := adopt(map[string]any{"dry_run": true})
+	require.Nil(t, dry.Body["audit_id"])
+	require.Nil(t, of(dry)["audit_id"])
+	done := adopt(map[string]any{})
+	entries := w.ok(http.StatusOK, "GET", "/manage/operations/audit/?blockchain=ETH", nil, global).Body["entries"].([]any)
+	recorded := entries[len(entries)-1].(map[string]any)
+	require.Equal(t, "adopt_nonce", recorded["operation"])
+	require.NotEmpty(t, recorded["audit_id"])
+	require.Equal(t, recorded["audit_id"], done.Body["audit_id"])
+	require.Equal(t, []any{recorded["audit_id"], string(hot), json.Number("0"), json.Number(fmt.Sprint(after))},
+		[]any{of(done)["audit_id"], of(done)["address"], of(done)["own_nonce"], of(done)["chain_nonce"]})
 }

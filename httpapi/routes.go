@@ -87,7 +87,7 @@ func (h *Handler) table() []Route {
 			Policy: Policy{Access: Bearer, Scopes: both, Except: []auth.Role{auth.Approver}, Limit: LimitAPI, Style: Standard}, Status: http.StatusCreated, Writes: true, Errors: []Failure{invalidRequest}, do: endpoint(h.createApp),
 		},
 		{
-			Method: http.MethodDelete, Path: "/o/apps/{id}/", Name: "deleteApp", Group: "Authentication", About: "Deletes an application; its tokens are invalid at once.",
+			Method: http.MethodDelete, Path: "/o/apps/{id}/", Name: "deleteApp", Group: "Authentication", About: "Deletes an application; its tokens are invalid at once. One with a scope or a role that the caller lacks is 403.",
 			Policy: merchant, Status: http.StatusNoContent, Writes: true, Errors: []Failure{notFound}, do: endpoint(h.deleteApp),
 		},
 

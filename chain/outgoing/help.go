@@ -227,6 +227,8 @@ type Nonce struct {
 	Address chain.Address
 	Ours    int64  // the next one, by the store
 	Chain   uint64 // the next one, by the chain
+	// Operation is the id of the record of its adoption, "" = it was not adopted.
+	Operation string
 }
 
 // Beyond lists the addresses of which the chain knows more transactions than the store, by
@@ -317,7 +319,7 @@ func (n *Sender) FillNonce(ctx context.Context, like chain.Intent, nonce int64, 
 			return storage.Change{}, err
 		}
 		c := storage.Change{ID: changeID("help/"+by.ID, ""), Partition: n.part}
-		c.Put, c.Tell, err = by.Rows(Nonce{like.From, row.Next, at}, nonce)
+		c.Put, c.Tell, err = by.Rows(Nonce{Address: like.From, Ours: row.Next, Chain: at}, nonce)
 		return c, err
 	})
 	if err != nil {

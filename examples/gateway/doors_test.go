@@ -268,3 +268,38 @@ func fetch(t *testing.T, url string, into io.Writer) int {
 	require.NoError(t, err)
 	return a.StatusCode
 }
+
+// Without a public address links of paged answers name where the gateway listens, where that is
+// loopback: a URL, as the interface says. They never name a host that a request does.
+func TestFA08_LinksNameWhereTheGatewayListens(t *testing.T) {
+	t.Parallel()
+	shop := []string{"CRYPTOPAY_CLIENT_ID=shop", "CRYPTOPAY_CLIENT_SECRET=a-secret-of-the-shop-7"}
+	for name, c := range map[string]struct {
+		env  []string
+		args []string
+		want string // "" = where it listens
+	}{
+		"loopback":  {},
+		"IPv6":      {args: []string{"-addr", "[::1]:0"}},
+		"set":       {env: []string{"CRYPTOPAY_BASE_URL=https://pay.example.com/v1"}, want: "https://pay.example.com/v1"},
+		"all hosts": {args: []string{"-addr", "0.0.0.0:0", "-expose-simulation"}, want: "path"},
+	} {
+		g := start(t, t.TempDir(), append(c.env, shop...), append([]string{"-addr", "127.0.0.1:0", "-store", "memory", "-networks", "BTC"}, c.args...)...)
+		require.NotEmpty(t, g.base, g.errors.String())
+		who, status := login(t, g.base, "shop", "a-secret-of-the-shop-7")
+		require.Equal(t, http.StatusOK, status, name)
+		for range 3 {
+			who.ok("POST", "/payments/", body{"amount": "30", "currency": "BTC"})
+		}
+		if c.want == "" {
+			c.want = g.base
+		}
+		if c.want == "path" {
+			c.want = ""
+		}
+		page := who.ok("GET", "/transactions/transactions/?page_size=1&page=2", nil)
+		require.Equal(t, c.want+"/transactions/transactions/?page=3&page_size=1", page["next"], name)
+		require.Equal(t, c.want+"/transactions/transactions/?page=1&page_size=1", page["previous"], name)
+		g.stop(t)
+	}
+}

@@ -27,9 +27,9 @@ type fileSettings struct {
 
 // fields are the settings of a file that are one text, by the name in the environment.
 var fields = map[string]string{
-	"listen": "ADDR", "metrics_listen": "METRICS_ADDR", "base_url": "BASE_URL", "store": "STORE", "key_file": "KEY_FILE", "mnemonic": "MNEMONIC",
+	"listen": "ADDR", "metrics_listen": "METRICS_ADDR", "base_url": "BASE_URL", "trusted_proxies": "TRUSTED_PROXIES", "store": "STORE", "key_file": "KEY_FILE", "mnemonic": "MNEMONIC",
 	"log": "LOG", "poll": "POLL", "verify": "VERIFY", "registry": "REGISTRY", "simulated": "NETWORKS", "prices": "PRICES", "retire": "RETIRE", "elsewhere": "ELSEWHERE", "house_addresses": "HOUSE_ADDRESSES",
-	"rate_limits": "RATE_LIMITS", "allow_private_callbacks": "ALLOW_PRIVATE_CALLBACKS",
+	"rate_limits": "RATE_LIMITS", "reconcile_halt": "RECONCILE_HALT", "allow_private_callbacks": "ALLOW_PRIVATE_CALLBACKS",
 	"fees.transaction": "TRANSACTION_FEE", "fees.network": "NETWORK_FEE", "fees.withdrawal": "WITHDRAWAL_FEE",
 	"signer.url": "SIGNER_URL", "signer.certificate": "SIGNER_CERTIFICATE", "signer.key": "SIGNER_KEY", "signer.ca": "SIGNER_CA", "signer.accounts": "SIGNER_ACCOUNTS",
 	"signer.store": "SIGNER_STORE", "signer.limits": "SIGNER_LIMITS",
@@ -176,7 +176,7 @@ func (r *fileReader) root(n ast.Node) {
 			r.networks(p.Value)
 		case "tenants":
 			r.tenants(p.Value)
-		case "simulated", "retire", "elsewhere", "house_addresses":
+		case "simulated", "retire", "elsewhere", "house_addresses", "trusted_proxies":
 			r.set(p.Value, p.Key, fields[p.Key], strings.Join(r.list(p.Value, p.Key), ","))
 		case "prices":
 			var all []string
@@ -186,7 +186,7 @@ func (r *fileReader) root(n ast.Node) {
 				}
 			}
 			r.set(p.Value, p.Key, fields[p.Key], strings.Join(all, ","))
-		case "rate_limits", "allow_private_callbacks":
+		case "rate_limits", "reconcile_halt", "allow_private_callbacks":
 			r.flag(p)
 		default:
 			if v, ok := r.text(p.Value, p.Key); ok {
@@ -199,7 +199,7 @@ func (r *fileReader) root(n ast.Node) {
 // flag is a setting that is true or false.
 func (r *fileReader) flag(p yamlfile.Pair) {
 	v, ok := r.text(p.Value, p.Key)
-	words := map[string][2]string{"rate_limits": {"on", "off"}, "allow_private_callbacks": {"1", "0"}}[p.Key]
+	words := map[string][2]string{"rate_limits": {"on", "off"}, "reconcile_halt": {"on", "off"}, "allow_private_callbacks": {"1", "0"}}[p.Key]
 	switch {
 	case !ok:
 	case v == "true" || v == "on":

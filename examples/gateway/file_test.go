@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/examples/internal/nodes"
+	"github.com/cryptopay-go/cryptopay/httpapi/auth"
 )
 
 // written is a settings file.
@@ -34,7 +36,7 @@ func TestA08_ExampleFile(t *testing.T) {
 		text = []byte(strings.ReplaceAll(string(text), "file:"+file, "file:"+filepath.Join(dir, file)))
 	}
 	env := map[string]string{
-		"PAY_STORE": "sqlite:x.db", "PAY_ETH_NODE": "http://node/eth", "BAKERY_WEBHOOK_SECRET": "a-webhook-secret-0123", "BAKERY_TILL_KEY": "a-bakery-key-0123456",
+		"PAY_STORE": "sqlite:x.db", "PAY_ETH_NODE": "http://node/eth", "BAKERY_WEBHOOK_SECRET": "a-webhook-secret-0123", "BAKERY_TILL_KEY": "a-bakery-key-0123456", "BAKERY_ANN_SECRET": "a-secret-of-ann-0123",
 		"FLORIST_KEY": "a-florist-key-012345", "CRYPTOPAY_LOG": "warn",
 	}
 	s, err := readSettings([]string{"-config", written(t, string(text)), "-addr", "127.0.0.1:1"}, func(k string) string { return env[k] })
@@ -45,6 +47,7 @@ func TestA08_ExampleFile(t *testing.T) {
 	require.Equal(t, []string{"bakery", "florist"}, s.ids())
 	require.Equal(t, "0.75", s.tenants[0].fees.TransactionFee.String())
 	require.Equal(t, []any{"bakery-office", "a-bakery-secret-0123"}, []any{s.tenants[0].apps[0].id, s.tenants[0].apps[0].secret})
+	require.Equal(t, auth.Approver, s.tenants[0].apps[1].role)
 	for field := range fields {
 		_, key, _ := strings.Cut(field, ".")
 		if key == "" {
@@ -114,5 +117,41 @@ func TestA08_EveryNodeSettingIsAField(t *testing.T) {
 	names := fieldNames(networks.Shipped())
 	for _, name := range nodes.Settings() {
 		require.Contains(t, names, fmt.Sprintf("%s%s_%s", settingPrefix, name, chain.Network("ETH")))
+	}
+}
+
+// TestFA08_ApproversOfTheFile: a file lists approvers as the operator's command does, in a process
+// as it is built.
+func TestFA08_ApproversOfTheFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	text := `
+listen: 127.0.0.1:0
+store: sqlite:pay.db
+key_file: pay.key
+simulated: [BTC]
+tenants:
+  - id: bakery
+    name: Bakery
+    applications:
+      - {name: office, client_id: bakery-office, client_secret: bakery-key-0123456789}
+      - {name: ann, client_id: ann, client_secret: ann-key-0123456789xy, role: approver}
+      - {name: bob, client_id: bob, client_secret: bob-key-0123456789xy, role: "approver:finance"}
+`
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "pay.yaml"), []byte(text), 0o600))
+	g := start(t, dir, nil, "-config", "pay.yaml")
+	require.NotEmpty(t, g.base, g.errors.String())
+	for id, want := range map[string]int{"bakery-office": http.StatusForbidden, "ann": http.StatusNotFound, "bob": http.StatusNotFound} {
+		secret := map[string]string{"bakery-office": "bakery-key-0123456789", "ann": "ann-key-0123456789xy", "bob": "bob-key-0123456789xy"}[id]
+		who, status := login(t, g.base, id, secret)
+		require.Equal(t, http.StatusOK, status)
+		status, answer := who.do("POST", "/withdrawal/01890a5d-ac96-774b-bcce-000000000002/approve/", body{})
+		require.Equal(t, want, status, "%s: %v", id, answer)
+	}
+	g.stop(t)
+	for _, role := range []string{"approver:", "approver:Finance Dept", "approvers", "king"} {
+		file := written(t, strings.ReplaceAll(text, `"approver:finance"`, "\""+role+"\""))
+		_, err := readSettings([]string{"-config", file}, func(string) string { return "" })
+		require.ErrorContains(t, err, ":12:80: tenants[0].applications[2].role must be tenant_admin, global_admin, approver or approver:NAME", role)
 	}
 }

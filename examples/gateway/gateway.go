@@ -206,6 +206,7 @@ func (g *gateway) compose(ctx context.Context, ring keyring) error {
 		Rates: g.world.rates, Keys: ring.of(forLibrary), Clock: g.world.clock, Log: g.log, Callbacks: g.callbacks(),
 	}
 	cfg.Payments.NetworkFee = g.networkFee()
+	cfg.Reconcile.Halt = g.s.reconcileHalt
 	cfg.Grace = g.s.patience
 	cfg.Retire, cfg.Elsewhere, cfg.UnsealedUntil, cfg.HouseAddresses = g.s.retire, g.s.elsewhere, g.unsealed, g.s.house
 	cfg.Poll, cfg.Outgoing.Poll, cfg.Outgoing.Backoff = g.s.poll, 2*g.s.poll, g.s.poll
@@ -273,8 +274,11 @@ func (g *gateway) networkFee() func(context.Context, *chain.Currency) (ledger.Am
 }
 
 // serve builds the interface.
-func (g *gateway) serve(context.Context, keyring) (err error) {
-	o := httpapi.Options{Auth: g.auth, Log: g.log, Observe: g.observe, BaseURL: g.s.base}
+func (g *gateway) serve(context.Context, keyring) error { return g.serveAs(g.s.base) }
+
+// serveAs builds the interface with the public address that its links name.
+func (g *gateway) serveAs(base string) (err error) {
+	o := httpapi.Options{Auth: g.auth, Log: g.log, Observe: g.observe, BaseURL: base, TrustedProxies: g.s.proxies}
 	o.CheckoutURL = func(tenant, payment string) string {
 		if p := g.pages.Load(); p != nil {
 			return p.URL(tenant, payment)
@@ -297,13 +301,29 @@ func hasOrigin(base string) bool {
 	return err == nil && u.Host != "" && strings.Trim(u.Path, "/") == ""
 }
 
-// serveCheckout serves the pages that customers pay on, below /checkout/. Their links need the
-// public address: without one, what this process listens on where that is loopback.
-func (g *gateway) serveCheckout(listening net.Addr) (err error) {
-	base := g.s.base
-	if at, ok := listening.(*net.TCPAddr); base == "" && ok && at.IP.IsLoopback() {
-		base = "http://" + listening.String()
+// baseURL is the public address: that of the settings, else what this process listens on where
+// that is loopback, "" = none.
+func (g *gateway) baseURL(listening net.Addr) string {
+	if at, ok := listening.(*net.TCPAddr); g.s.base == "" && ok && at.IP.IsLoopback() {
+		return "http://" + listening.String()
 	}
+	return g.s.base
+}
+
+// serveAt has the links of all that is served name the public address.
+func (g *gateway) serveAt(listening net.Addr) error {
+	if base := g.baseURL(listening); base != g.s.base {
+		if err := g.serveAs(base); err != nil {
+			return err
+		}
+	}
+	return g.serveCheckout(listening)
+}
+
+// serveCheckout serves the pages that customers pay on, below /checkout/, where their links have a
+// public address.
+func (g *gateway) serveCheckout(listening net.Addr) error {
+	base := g.baseURL(listening)
 	if !hasOrigin(base) {
 		return nil
 	}

@@ -63,7 +63,7 @@ func (g *gateway) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := g.serveCheckout(listener.Addr()); err != nil {
+	if err := g.serveAt(listener.Addr()); err != nil {
 		return errors.Join(err, listener.Close())
 	}
 	server := g.server(g.handler())

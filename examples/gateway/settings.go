@@ -27,47 +27,50 @@ import (
 
 // settings are what the flags and the environment say.
 type settings struct {
-	addr         string
-	store        string
-	dev          bool
-	clientID     string
-	clientSecret string
-	apiKey       string
-	mnemonic     string
-	keyFile      string
-	migrate      bool
-	private      bool // callbacks to loopback and private addresses, and over http
-	limits       bool
-	privates     string // as they were set
-	limiting     string
-	fee          decimal.Decimal   // percent of a payment
-	networkFee   string            // "none", "estimate" or a figure in coins
-	percent      decimal.Decimal   // of a withdrawal
-	flat         decimal.Decimal   // of a withdrawal, in coins
-	all          *networks.Set     // every network that there is
-	nodes        nodes.Nodes       // of real networks
-	prices       map[string]string // in USD, that stay as they are
-	poll         time.Duration
-	verify       time.Duration   // between two looks at the books, 0 = none
-	networks     []chain.Network // simulated
-	retire       []string        // currencies, see cryptopay.Config.Retire
-	elsewhere    []chain.Network // see cryptopay.Config.Elsewhere
-	house        []house.Address // see cryptopay.Config.HouseAddresses
-	upgraded     bool            // see cryptopay.App.Upgraded
-	reseal       bool            // see cryptopay.App.Reseal
-	unsealed     time.Time       // see cryptopay.Config.UnsealedUntil
-	logLevel     slog.Level
-	metrics      string // where /metrics is served apart, "" = with the interface, of simulated chains alone
-	base         string // public address of the interface
-	exposed      bool   // simulated chains may be served to others than this machine
-	patience     time.Duration
-	signer       signer // on another machine
-	signerStore  string // of the signer in this program, "" = that of the App
-	ceilingsFile string
-	ceilings     *keys.Limits // of the signer in this program, nil = none
-	config       string       // the settings file, "" = none
-	tenants      []tenant     // of the settings file
-	command      []string     // of the operator, see operator.go; none = serve
+	addr          string
+	store         string
+	dev           bool
+	clientID      string
+	clientSecret  string
+	apiKey        string
+	mnemonic      string
+	keyFile       string
+	migrate       bool
+	private       bool // callbacks to loopback and private addresses, and over http
+	limits        bool
+	privates      string // as they were set
+	limiting      string
+	halting       string
+	fee           decimal.Decimal   // percent of a payment
+	networkFee    string            // "none", "estimate" or a figure in coins
+	percent       decimal.Decimal   // of a withdrawal
+	flat          decimal.Decimal   // of a withdrawal, in coins
+	all           *networks.Set     // every network that there is
+	nodes         nodes.Nodes       // of real networks
+	prices        map[string]string // in USD, that stay as they are
+	poll          time.Duration
+	verify        time.Duration   // between two looks at the books, 0 = none
+	networks      []chain.Network // simulated
+	retire        []string        // currencies, see cryptopay.Config.Retire
+	elsewhere     []chain.Network // see cryptopay.Config.Elsewhere
+	house         []house.Address // see cryptopay.Config.HouseAddresses
+	upgraded      bool            // see cryptopay.App.Upgraded
+	reseal        bool            // see cryptopay.App.Reseal
+	unsealed      time.Time       // see cryptopay.Config.UnsealedUntil
+	logLevel      slog.Level
+	metrics       string         // where /metrics is served apart, "" = with the interface, of simulated chains alone
+	base          string         // public address of the interface
+	proxies       []netip.Prefix // see httpapi.Options.TrustedProxies
+	reconcileHalt bool           // a difference between books and chain halts payouts
+	exposed       bool           // simulated chains may be served to others than this machine
+	patience      time.Duration
+	signer        signer // on another machine
+	signerStore   string // of the signer in this program, "" = that of the App
+	ceilingsFile  string
+	ceilings      *keys.Limits // of the signer in this program, nil = none
+	config        string       // the settings file, "" = none
+	tenants       []tenant     // of the settings file
+	command       []string     // of the operator, see operator.go; none = serve
 }
 
 // real reports whether real chains are configured.
@@ -123,7 +126,7 @@ func readWith(args []string, env func(string) string, tenants []tenant) (setting
 	f.StringVar(&s.keyFile, "key-file", or("CRYPTOPAY_KEY_FILE", ""), "file of the keys that seal what is stored, newest first; made where it is missing (CRYPTOPAY_KEY_FILE); defaults to FILE.key beside the database")
 	f.StringVar(&simulated, "networks", or("CRYPTOPAY_NETWORKS", ""), "simulated networks, comma-separated (CRYPTOPAY_NETWORKS); defaults to all")
 	f.StringVar(&s.metrics, "metrics-addr", or("CRYPTOPAY_METRICS_ADDR", ""), "where to serve /metrics, apart from the interface (CRYPTOPAY_METRICS_ADDR); defaults to the interface's address with simulated chains, and to nowhere with real ones")
-	f.StringVar(&s.base, "base-url", or("CRYPTOPAY_BASE_URL", ""), "public address of the interface, for the links of paged answers and of the pages that customers pay on (CRYPTOPAY_BASE_URL); without it the first are paths, and the second are served on loopback alone")
+	f.StringVar(&s.base, "base-url", or("CRYPTOPAY_BASE_URL", ""), "public address of the interface, for the links of paged answers and of the pages that customers pay on (CRYPTOPAY_BASE_URL); defaults to where it listens on loopback, elsewhere the first are paths, and the second are not served")
 	f.BoolVar(&s.exposed, "expose-simulation", false, "serve simulated chains, and /dev/ without a token, on an address that is not loopback")
 	f.BoolVar(&s.migrate, "migrate", false, "bring a store on Redis that an earlier version made to this one; stop every other process first (SQL stores are brought along at each start)")
 	f.StringVar(&level, "log", or("CRYPTOPAY_LOG", "info"), "debug, info, warn or error (CRYPTOPAY_LOG)")
@@ -140,6 +143,8 @@ func readWith(args []string, env func(string) string, tenants []tenant) (setting
 	s.apiKey, s.mnemonic = env("CRYPTOPAY_API_KEY"), env("CRYPTOPAY_MNEMONIC")
 	s.privates, s.limiting = env("CRYPTOPAY_ALLOW_PRIVATE_CALLBACKS"), env("CRYPTOPAY_RATE_LIMITS")
 	s.private, s.limits = s.privates == "1", s.limiting != "off"
+	s.halting = or("CRYPTOPAY_RECONCILE_HALT", "on")
+	s.reconcileHalt = s.halting == "on"
 	s.signer = readSigner(env)
 	s.signerStore, s.ceilingsFile = env("CRYPTOPAY_SIGNER_STORE"), env("CRYPTOPAY_SIGNER_LIMITS")
 	s.upgraded, s.reseal = env("CRYPTOPAY_UPGRADED") == "1", env("CRYPTOPAY_RESEAL") == "1"
@@ -171,6 +176,7 @@ func readWith(args []string, env func(string) string, tenants []tenant) (setting
 		s.readPoll(or("CRYPTOPAY_POLL", "5s")),
 		s.readVerify(or("CRYPTOPAY_VERIFY", verifyEvery)),
 		s.readUnsealed(env("CRYPTOPAY_UNSEALED_UNTIL")),
+		s.readProxies(env("CRYPTOPAY_TRUSTED_PROXIES")),
 		s.check(),
 		checkDSN("CRYPTOPAY_STORE", s.store),
 		s.checkRegistry(),
@@ -204,6 +210,28 @@ func (s *settings) readUnsealed(day string) (err error) {
 	}
 	if s.unsealed, err = time.Parse(time.DateOnly, day); err != nil {
 		return errors.New("CRYPTOPAY_UNSEALED_UNTIL: must be a day, such as 2027-01-31")
+	}
+	return nil
+}
+
+// readProxies reads addresses and prefixes of proxies.
+func (s *settings) readProxies(list string) error {
+	for _, v := range listOf(list) {
+		p, err := netip.ParsePrefix(v)
+		if err != nil {
+			var a netip.Addr
+			if a, err = netip.ParseAddr(v); err == nil && a.Zone() == "" {
+				a = a.Unmap()
+				p = netip.PrefixFrom(a, a.BitLen())
+			}
+		}
+		switch {
+		case !p.IsValid() || p.Addr().Is4In6():
+			return errors.New("CRYPTOPAY_TRUSTED_PROXIES must be addresses or prefixes, comma-separated, such as 10.0.0.5,192.168.0.0/24")
+		case p.Bits() == 0:
+			return errors.New("CRYPTOPAY_TRUSTED_PROXIES must not be all addresses: every caller could then name any address as its own")
+		}
+		s.proxies = append(s.proxies, p.Masked())
 	}
 	return nil
 }
@@ -263,6 +291,8 @@ func (s *settings) check() error {
 		return errors.New("-dev plays customers and miners on simulated chains: leave it out, or leave the CRYPTOPAY_RPC_… settings out")
 	case !slices.Contains([]string{"", "on", "off"}, s.limiting):
 		return errors.New("CRYPTOPAY_RATE_LIMITS must be on or off")
+	case !slices.Contains([]string{"on", "off"}, s.halting):
+		return errors.New("CRYPTOPAY_RECONCILE_HALT must be on or off")
 	case !slices.Contains([]string{"", "0", "1"}, s.privates):
 		return errors.New("CRYPTOPAY_ALLOW_PRIVATE_CALLBACKS must be 1 or 0")
 	case (s.clientID == "") != (s.clientSecret == ""):

@@ -149,8 +149,13 @@ func (s *settings) readCeilings() error {
 
 // registry is where the signer in this program remembers what it has signed.
 func (g *gateway) registry(ctx context.Context) (keys.Registry, error) {
+	serves := g.s.real() && len(g.s.command) == 0
+	if serves && g.s.ceilings == nil {
+		g.log.WarnContext(ctx, "signer_without_limits", slog.String("action",
+			"nothing bounds what the signer in this program pays: name a file of limits as CRYPTOPAY_SIGNER_LIMITS"))
+	}
 	if g.s.signerStore == "" {
-		if g.s.real() && len(g.s.command) == 0 {
+		if serves {
 			g.log.WarnContext(ctx, "signer_registry_in_store", slog.String("action",
 				"whoever edits the App's store, or restores an older copy of it, edits what the signer has signed: name another database as CRYPTOPAY_SIGNER_STORE"))
 		}

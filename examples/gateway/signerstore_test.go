@@ -503,6 +503,41 @@ func TestFS07_RegistryInTheStoreWarns(t *testing.T) {
 	}
 }
 
+// A gateway on real networks whose signer in its process has no limits warns, and no other does.
+func TestFA08_SignerWithoutLimitsWarns(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "limits.json")
+	require.NoError(t, os.WriteFile(file, []byte(`{"networks": {"ETH": {"costs": [{"amount": "1", "per": "24h"}]}}}`), 0o600))
+	real := func(more ...string) map[string]string {
+		env := map[string]string{"CRYPTOPAY_RPC_ETH": "http://node"}
+		for i := 0; i < len(more); i += 2 {
+			env["CRYPTOPAY_SIGNER_"+more[i]] = more[i+1]
+		}
+		return env
+	}
+	for name, c := range map[string]struct {
+		env  map[string]string
+		args []string
+		said bool
+	}{
+		"real":               {real(), nil, true},
+		"a store of its own": {real("STORE", "memory"), nil, true},
+		"limits":             {real("STORE", "memory", "LIMITS", file), nil, false},
+		"simulated":          {nil, nil, false},
+		"a command":          {real(), []string{"operator", "halts"}, false},
+	} {
+		s, err := readSettings(append([]string{"-store", "memory"}, c.args...), func(k string) string { return c.env[k] })
+		require.NoError(t, err, name)
+		var log bytes.Buffer
+		g := &gateway{s: s, store: memory.New(), world: &world{}, log: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))}
+		require.NoError(t, g.store.Open(t.Context(), tables()...))
+		_, err = g.registry(t.Context())
+		require.NoError(t, err, name)
+		require.Equal(t, c.said, strings.Contains(log.String(), `"msg":"signer_without_limits"`), name)
+		require.Equal(t, c.said, strings.Contains(log.String(), "CRYPTOPAY_SIGNER_LIMITS"), name)
+	}
+}
+
 // The program, on a node's interface, pays with a signer that has a store and limits of its own.
 func TestFS07_GatewayPaysWithASignersStore(t *testing.T) {
 	t.Parallel()
@@ -522,5 +557,6 @@ func TestFS07_GatewayPaysWithASignersStore(t *testing.T) {
 	<-v.p.done
 	require.True(t, v.p.cmd.ProcessState.Success(), "it stops as it should")
 	require.NotContains(t, v.log.String(), "signer_registry_in_store")
+	require.NotContains(t, v.log.String(), "signer_without_limits")
 	require.Positive(t, edit(t, own, "UPDATE cryptopay_signed_windows SET id = id WHERE id LIKE 'pays %'"), "what was paid is counted")
 }

@@ -150,8 +150,8 @@ func (r *fileReader) credentials(n ast.Node, field string, known []string) (out 
 			case "client_id":
 				c.id = v
 			case "role":
-				if c.role = auth.Role(v); c.role != auth.TenantAdmin && c.role != auth.GlobalAdmin {
-					r.Bad(p.Value, yamlfile.Under(at, p.Key), "must be %s or %s, or left out", auth.TenantAdmin, auth.GlobalAdmin)
+				if c.role = auth.Role(v); c.role == auth.NoRole || !c.role.Valid() {
+					r.Bad(p.Value, yamlfile.Under(at, p.Key), "must be %s, %s, %s or %s:NAME (1 to 32 of a-z, 0-9, - and _), or left out", auth.TenantAdmin, auth.GlobalAdmin, auth.Approver, auth.Approver)
 				}
 			default:
 				if c.secret = v; ok && auth.Weak(v) != "" {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/hmac"
 	"encoding/hex"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/cryptopay-go/cryptopay/internal/audit"
+	"github.com/cryptopay-go/cryptopay/internal/fault"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
@@ -84,11 +86,12 @@ const (
 	maxSecret  = 200
 	minChosen  = 16 // of a secret or API key that is chosen
 	clientByte = 16 // of a made client id
+	maxApps    = 100
 )
 
 // CreateApp makes an application and returns its secret, which cannot be had
-// again. Whether the tenant exists is the caller's to know. *InvalidError;
-// ErrExists where a given client id is in use.
+// again. Whether the tenant exists is the caller's to know. *InvalidError, also where
+// the tenant has Config.MaxApps; ErrExists where a given client id is in use.
 func (s *Service) CreateApp(ctx context.Context, n NewApp) (App, string, error) {
 	bad := &InvalidError{}
 	checkOwner(bad, n.Tenant, n.Name)
@@ -142,6 +145,9 @@ func (s *Service) insertApp(ctx context.Context, id string, by By, a application
 			return storage.Change{}, err
 		}
 		last, row, _, err := sequences.One(ctx, s.store, storage.System, sequenceID)
+		if err == nil {
+			err = s.room(ctx, a.Tenant, last.Last)
+		}
 		if err != nil {
 			return storage.Change{}, err
 		}
@@ -157,6 +163,22 @@ func (s *Service) insertApp(ctx context.Context, id string, by By, a application
 		return c, s.record(ctx, &c, audit.CreateApp, by, a.Tenant, id, nil, a.shown())
 	})
 	return a.app(id), err
+}
+
+// room refuses one application too many, *InvalidError. made is how many were ever made: only
+// where that is above the bound are the tenant's counted. The sequence is read before they are, so
+// one that is made meanwhile has the Change refused.
+func (s *Service) room(ctx context.Context, tenant string, made int64) error {
+	if s.most < 0 || made < s.most {
+		return nil
+	}
+	have, err := s.store.Count(ctx, storage.Query{
+		Table: applications.Table, Partition: storage.System, Where: []storage.Cond{{Column: "tenant", Op: storage.Eq, Value: tenant}},
+	})
+	if err == nil && have >= s.most {
+		err = fault.Invalid("name", fmt.Sprintf("is of one application too many: an account may have %d", s.most))
+	}
+	return err
 }
 
 // Apps lists a tenant's applications by id.
@@ -176,8 +198,18 @@ func (s *Service) AppByClient(ctx context.Context, client string) (App, bool, er
 // DeleteApp deletes a tenant's application. From then on its credentials and all
 // tokens issued to it are void, in every process. by is for the audit log. ErrNotFound.
 func (s *Service) DeleteApp(ctx context.Context, tenant string, id int64, by By) error {
+	return s.DeleteAppIf(ctx, tenant, id, by, func(App) error { return nil })
+}
+
+// DeleteAppIf is DeleteApp where may allows it. may gets the application as it is when it is
+// deleted, and may be called again. Its error is returned, and nothing is deleted.
+func (s *Service) DeleteAppIf(ctx context.Context, tenant string, id int64, by By, may func(App) error) error {
 	return remove(ctx, s, applications, tenant, storage.Cond{Column: "number", Op: storage.Eq, Value: id}, func(c *storage.Change, r storage.Row) error {
-		return s.record(ctx, c, audit.DeleteApp, by, tenant, r.ID, applications.Value(r).shown(), nil)
+		a := applications.Value(r)
+		if err := may(a.app(r.ID)); err != nil {
+			return err
+		}
+		return s.record(ctx, c, audit.DeleteApp, by, tenant, r.ID, a.shown(), nil)
 	})
 }
 

@@ -43,6 +43,11 @@ func (r Role) Name() string {
 	return name
 }
 
+// Valid reports whether an application or key can have the role.
+func (r Role) Valid() bool {
+	return r == NoRole || r == TenantAdmin || r == GlobalAdmin || r == Approver || roleName.MatchString(string(r))
+}
+
 var roleName = regexp.MustCompile(`^approver:[a-z0-9_-]{1,32}$`)
 
 // maxScope bounds what is looked at of a requested scope.
@@ -93,7 +98,7 @@ func checkScopes(bad *InvalidError, scopes []Scope) []Scope {
 }
 
 func checkRole(bad *InvalidError, r Role) {
-	if r != NoRole && r != TenantAdmin && r != GlobalAdmin && r != Approver && !roleName.MatchString(string(r)) {
+	if !r.Valid() {
 		bad.Add("role", "must be empty, tenant_admin, global_admin, approver, or approver: with 1 to 32 of a-z, 0-9, - and _ behind it")
 	}
 }

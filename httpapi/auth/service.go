@@ -2,6 +2,7 @@ package auth
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -35,6 +36,8 @@ type Config struct {
 
 	// TokenLife is how long a token is valid, in whole seconds. Defaults to 3600 s.
 	TokenLife time.Duration
+	// MaxApps is how many applications a tenant may have. Defaults to 100; below 0 is no bound.
+	MaxApps int
 	// Unsealed reports whether credentials without a seal are accepted now, as those of
 	// versions before seals: App.Unsealed. Set it before an upgrade from such a version.
 	// Defaults to never.
@@ -53,6 +56,7 @@ type Service struct {
 	clock  func() time.Time
 	newID  func() string
 	life   time.Duration
+	most   int64           // applications of a tenant, below 0 = no bound
 	keyed  []func() []byte // the keys, behind functions: dumpers find nothing
 	nobody []byte          // what the secrets of unknown clients are compared with
 
@@ -93,7 +97,7 @@ func New(c Config) (*Service, error) {
 		return nil, fmt.Errorf("auth: Config.TokenLife must be whole seconds, not %s", c.TokenLife)
 	}
 	s := &Service{
-		store: storage.Joined(c.Store), clock: c.Now, newID: c.NewID, life: c.TokenLife, source: c.Random,
+		store: storage.Joined(c.Store), clock: c.Now, newID: c.NewID, life: c.TokenLife, most: int64(cmp.Or(c.MaxApps, maxApps)), source: c.Random,
 		keyed: keyed, unsealed: c.Unsealed, audit: c.Audit, log: c.Log,
 	}
 	if s.unsealed == nil {

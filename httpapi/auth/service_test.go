@@ -118,7 +118,7 @@ func TestAppsAndKeysBelongToTheirTenant(t *testing.T) {
 // A list is whole, however many pages of the store it takes.
 func TestListIsWhole(t *testing.T) {
 	t.Parallel()
-	w := onMemory(t)
+	w := onMemory(t, func(c *auth.Config) { c.MaxApps = -1 })
 	for range 1001 {
 		w.app()
 	}

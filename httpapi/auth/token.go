@@ -26,6 +26,23 @@ type Identity struct {
 	Key    bool // came by API key
 }
 
+// HasScopes reports whether the caller has all of the scopes.
+func (i Identity) HasScopes(scopes []Scope) bool { return len(common(scopes, i.Scopes)) == len(scopes) }
+
+// HasRole reports whether the caller may do all that the role allows. Each role includes NoRole,
+// GlobalAdmin includes TenantAdmin, and an approver with a name behind it includes Approver.
+func (i Identity) HasRole(r Role) bool {
+	switch r {
+	case NoRole, i.Role:
+		return true
+	case TenantAdmin:
+		return i.Role == GlobalAdmin
+	case Approver:
+		return i.Role.Plain() == Approver
+	}
+	return false
+}
+
 // token is the row of an access token; its id is the token's hash.
 type token struct {
 	Client    string    `db:"client_id"`
