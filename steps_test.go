@@ -341,7 +341,7 @@ func TestFM10_PayoutsWaitByTheirValue(t *testing.T) {
 			want  int64
 		}{{"0.01", 1}, {"0.5", 12}, {"10", 15}} {
 			w := ordered(t, h, row.coins)
-			require.EqualValues(t, row.want, w.Required)
+			require.Equal(t, row.want, w.Required)
 			h.Rates.Set("ETH", "USD", dec("200"))
 			h.Step()
 			for n := int64(1); ; n++ {
