@@ -281,11 +281,14 @@ func (a *App) domains() (err error) {
 		return err
 	}
 	p := c.Payments
-	p.Store, p.Registry, p.Rates, p.Addresses = c.Store, c.Registry, c.ratesFor("payments"), addresses{a}
+	p.Store, p.Registry, p.Rates, p.RateAge, p.Addresses = c.Store, c.Registry, c.ratesFor("payments"), c.RateAge, addresses{a}
 	p.Tenants, p.Wallets, p.Head = tenants{a}, wallets{a}, a.readUpTo
 	p.Undecided, p.Retired = a.undecided, c.Retire
 	p.Notify = counted(a, kindOfAlert, p.Notify)
 	p.Minimums = greaterMinimums(a.minimums, p.Minimums)
+	if p.ForwardCost == nil {
+		p.ForwardCost = a.forwardCost
+	}
 	p.Now, p.NewID, p.Log, p.CheckURL = c.Clock.Now, c.NewID, c.Log, bothURL(a.callback, p.CheckURL)
 	p.Wanted = a.wanted
 	p.Permanent = func(ctx context.Context) (bool, error) { return a.able(ctx, abilityPermanent) }

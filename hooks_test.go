@@ -113,6 +113,9 @@ func TestFT05_EveryHookOfAHostIsAsked(t *testing.T) {
 		require.Equal(t, withdrawal.Completed, w.Status, "waiting for %s", w.Waiting)
 	}
 
+	_, err := h.app.Payments.Estimate(ctx, h.tenant, payment.Pricing{Amount: "20", Currency: "ETH"})
+	require.NoError(t, err)
+
 	// What a person should look at: late money, and a withdrawal under review.
 	minute := 1
 	p, err := h.app.Payments.Create(ctx, h.tenant, payment.CreateInput{
@@ -278,11 +281,12 @@ func TestFR01_WhatTheAppFillsInIsRefused(t *testing.T) {
 	h.configure = func(c *cryptopay.Config) {
 		c.Outgoing.Halted = func(context.Context, chain.Intent) (string, error) { called++; return "", nil }
 		wrong := *c
+		wrong.Payments.RateAge = time.Minute
 		wrong.Payments.Store, wrong.Withdrawals.Now, wrong.Outgoing.ChangeAddress = c.Store, time.Now, func(context.Context, string) (chain.Derived, error) {
 			return chain.Derived{}, nil
 		}
 		_, err := cryptopay.New(wrong)
-		require.ErrorContains(t, err, "Config.Payments.Store, Config.Withdrawals.Now, Config.Outgoing.ChangeAddress must be left out")
+		require.ErrorContains(t, err, "Config.Payments.Store, Config.Payments.RateAge, Config.Withdrawals.Now, Config.Outgoing.ChangeAddress must be left out")
 		wrong = *c
 		wrong.OutgoingOn = map[chain.Network]outgoing.Config{"ETH": {Now: time.Now}}
 		_, err = cryptopay.New(wrong)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -65,6 +66,28 @@ func (a *App) minimums(ctx context.Context, currencies ...*chain.Currency) (map[
 		}
 	}
 	return out, nil
+}
+
+// forwardCost is what forwarding a deposit of a currency cost at the newest sample of the last
+// day, in units of the currency. It is 0 where there is none, or no price to convert it by.
+func (a *App) forwardCost(ctx context.Context, c *chain.Currency) (ledger.Amount, error) {
+	m, _, _, err := Minimums.One(ctx, storage.Joined(a.cfg.Store), storage.System, string(c.Network))
+	if err != nil {
+		return 0, err
+	}
+	samples := within(m.Samples[c.Code], a.cfg.Clock.Now(), minimumOver)
+	if len(samples) == 0 {
+		return 0, nil
+	}
+	gas, err := a.cfg.Registry.Gas(c.Network)
+	if err != nil {
+		return 0, err
+	}
+	cost, err := fees{a}.inUnitsOf(ctx, samples[len(samples)-1].Cost, gas, c)
+	if errors.Is(err, rates.ErrUnavailable) {
+		return 0, nil
+	}
+	return cost, err
 }
 
 // greaterMinimums takes the greater of the App's minimums and the host's.
@@ -188,7 +211,7 @@ func (s *sampler) least(ctx context.Context, c *chain.Currency, gas string, cost
 	if err != nil {
 		return 0, err
 	}
-	return fees{s.a}.convert(ctx, paid.Decimal(cost), paid.Token, c)
+	return fees{s.a}.inUnitsOf(ctx, cost, paid, c)
 }
 
 // moved reports whether a minimum is so far from the one in force that it takes its

@@ -2,7 +2,6 @@ package cryptopay_test
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
@@ -17,6 +16,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/sqlite"
+	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
 // stepsOf gives ETH steps.
@@ -317,25 +317,66 @@ func TestR06_PermanentAddressesAndSuspense(t *testing.T) {
 	h.Verify()
 }
 
-// TestR06_PayoutsKeepTheirConfirmations: steps are for what customers send.
-func TestR06_PayoutsKeepTheirConfirmations(t *testing.T) {
+// ordered makes a withdrawal of so many ETH, and mines nothing.
+func ordered(t *testing.T, h *cryptopaytest.Host, coins string) withdrawal.Withdrawal {
+	t.Helper()
+	amount := dec(coins)
+	w, err := h.App.Withdrawals.Create(t.Context(), h.ID, withdrawal.CreateInput{Terms: withdrawal.Terms{
+		Amount: &amount, FinalAmount: true, Currency: "ETH", Address: string(h.Chains["ETH"].Customer("supplier")),
+	}})
+	require.NoError(t, err)
+	return w
+}
+
+// TestFM10_PayoutsWaitByTheirValue: a payout is completed at the depth of its value's step, which it
+// shows from its creation on. A price that moves later changes nothing.
+func TestFM10_PayoutsWaitByTheirValue(t *testing.T) {
 	t.Parallel()
-	final := map[string]int{}
-	for _, steps := range []string{"", ethSteps} {
-		h := steppedHost(t, nil, func(cfg *cryptopay.Config) {
-			if steps != "" {
-				stepsOf(t, steps)(cfg)
+	onTwoStores(t, func(t *testing.T, s storage.Store) {
+		h := steppedHost(t, s, stepsOf(t, ethSteps))
+		h.Customer.Pays(h.Payment("100000", "ETH"))
+		h.Settle()
+		for _, row := range []struct {
+			coins string // at 2,000 USD
+			want  int64
+		}{{"0.01", 1}, {"0.5", 12}, {"10", 15}} {
+			w := ordered(t, h, row.coins)
+			require.Equal(t, row.want, w.Required)
+			h.Rates.Set("ETH", "USD", dec("200"))
+			h.Step()
+			for n := int64(1); ; n++ {
+				h.Mine(1)
+				now := h.WithdrawalNow(w.ID)
+				require.Equal(t, row.want, now.Required)
+				require.Equal(t, n >= row.want, now.Status == withdrawal.Completed, "block %d of %s", n, row.coins)
+				if now.Status == withdrawal.Completed {
+					require.Equal(t, row.want, now.Confirmations)
+					break
+				}
 			}
-		})
-		h.Customer.Pays(h.Payment("50", "ETH"))
+			h.Rates.Set("ETH", "USD", dec("2000"))
+		}
 		h.Settle()
-		w := h.Withdraw("0.01", "ETH")
-		h.Settle()
-		now := h.WithdrawalNow(w.ID)
-		require.Equal(t, "completed", fmt.Sprint(now.Status))
-		require.EqualValues(t, 1, now.Required)
-		final[steps] = int(now.Confirmations)
 		h.Verify()
-	}
-	require.Equal(t, final[""], final[ethSteps])
+	})
+}
+
+// TestFM10_AForkTakesALargePayoutBackBeforeItIsCompleted: what a fork of a usual depth undoes was
+// not called completed, and it is paid once.
+func TestFM10_AForkTakesALargePayoutBackBeforeItIsCompleted(t *testing.T) {
+	t.Parallel()
+	h := steppedHost(t, nil, stepsOf(t, ethSteps))
+	h.Customer.Pays(h.Payment("100000", "ETH"))
+	h.Settle()
+	w := ordered(t, h, "10")
+	h.Step()
+	h.Mine(5)
+	require.Equal(t, withdrawal.Processing, h.WithdrawalNow(w.ID).Status)
+	_, err := h.Chains["ETH"].Reorg(5)
+	require.NoError(t, err)
+	h.Mine(1)
+	require.Equal(t, withdrawal.Processing, h.WithdrawalNow(w.ID).Status)
+	h.Settle()
+	require.Equal(t, withdrawal.Completed, h.WithdrawalNow(w.ID).Status)
+	h.Verify()
 }

@@ -584,10 +584,10 @@ func (f fees) Quote(ctx context.Context, in chain.Intent) (ledger.Amount, error)
 		return 0, err
 	}
 	cost, err = cost.MulDiv(feeMarginNum, feeMarginDen, ledger.Up)
-	if err != nil || gas.Code == c.Code {
-		return cost, err
+	if err != nil {
+		return 0, err
 	}
-	return f.convert(ctx, gas.Decimal(cost), gas.Token, c)
+	return f.inUnitsOf(ctx, cost, gas, c)
 }
 
 // maxCost is the most that the network may take for one withdrawal: what an
@@ -644,6 +644,14 @@ const (
 	// account of Tron that is not there yet is some five times as dear.
 	dearTimes = 10
 )
+
+// inUnitsOf turns an amount of a gas currency into units of another currency, as convert does.
+func (f fees) inUnitsOf(ctx context.Context, amount ledger.Amount, gas, c *chain.Currency) (ledger.Amount, error) {
+	if gas.Code == c.Code {
+		return amount, nil
+	}
+	return f.convert(ctx, gas.Decimal(amount), gas.Token, c)
+}
 
 // convert turns coins of one token into units of a currency, rounded up. Where one
 // of them has no price now the error wraps rates.ErrUnavailable.

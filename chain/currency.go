@@ -40,7 +40,8 @@ type Currency struct {
 	// WaitFinal, lowest first. The first is from 0 on, confirmations rise from step to step, and
 	// the last asks for no less than Confirmations and WaitFinal do. What one address got in
 	// blocks that the last step does not call final yet adds up. Without a price the last step
-	// holds. Defaults to none.
+	// holds. A payout is completed at the step of its value, see withdrawal.Config.Confirmations.
+	// Defaults to none.
 	Steps  []Step
 	Source string // where contract and decimals were taken from
 }

@@ -80,6 +80,7 @@ func viewSubBalance(b *wallet.SubBalance, scale uint8) subBalance {
 }
 
 type historyInput struct {
+	WalletID string `query:"wallet_id" rule:"max=64" about:"wallet_id or external_id, or the wallet_id of one that was deleted; the master account where omitted."`
 	Currency string `query:"currency"`
 	Type     string `query:"type" rule:"enum=deposit|withdrawal|transfer_in|transfer_out|fee|refund|adjustment"`
 	Limit    int    `query:"limit" rule:"min=1,max=100" default:"50"`
@@ -102,9 +103,15 @@ type movementView struct {
 }
 
 func (h *Handler) balanceHistory(ctx context.Context, c *Call, in historyInput) (historyView, error) {
-	entries, total, err := h.app.Wallets.History(ctx, c.Tenant(), wallet.HistoryFilter{
-		Currency: in.Currency, Type: ledger.Kind(in.Type), Limit: in.Limit, Offset: in.Offset,
-	})
+	f := wallet.HistoryFilter{Currency: in.Currency, Type: ledger.Kind(in.Type), Limit: in.Limit, Offset: in.Offset}
+	if in.WalletID != "" {
+		w, err := h.app.Wallets.FindPast(ctx, c.Tenant(), in.WalletID, "")
+		if err != nil {
+			return historyView{}, err
+		}
+		f.Wallet = w.ID
+	}
+	entries, total, err := h.app.Wallets.History(ctx, c.Tenant(), f)
 	view := historyView{History: make([]movementView, len(entries)), Total: total, Limit: in.Limit, Offset: in.Offset}
 	for i := range entries {
 		if err == nil {

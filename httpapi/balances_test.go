@@ -46,6 +46,19 @@ func TestBalances(t *testing.T) {
 	require.Equal(t, "permission_denied", w.ok(http.StatusForbidden, "GET", "/user/balances/", nil, bearer(reading)).code())
 }
 
+// movements are the lines of a history.
+func movements(t *testing.T, a answer) []string {
+	t.Helper()
+	out := []string{}
+	for _, v := range a.Body["history"].([]any) {
+		m := v.(map[string]any)
+		_, err := time.Parse("2006-01-02T15:04:05.000Z", m["timestamp"].(string))
+		require.NoError(t, err)
+		out = append(out, fmt.Sprint(m["currency"], " ", m["type"], " ", m["amount"], " ", m["balance_after"]))
+	}
+	return out
+}
+
 func TestBalanceHistory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -69,16 +82,7 @@ func TestBalanceHistory(t *testing.T) {
 	all := w.ok(http.StatusOK, "GET", "/user/balances/history", nil)
 	require.Equal(t, "history array, total number, limit number, offset number", members(t, all.Raw))
 	require.Equal(t, "timestamp string, currency string, type string, amount string, balance_after string", members(t, inside(t, all.Raw, "history", "0")))
-	lines := func(a answer) []string {
-		out := []string{}
-		for _, v := range a.Body["history"].([]any) {
-			m := v.(map[string]any)
-			_, err := time.Parse("2006-01-02T15:04:05.000Z", m["timestamp"].(string))
-			require.NoError(t, err)
-			out = append(out, fmt.Sprint(m["currency"], " ", m["type"], " ", m["amount"], " ", m["balance_after"]))
-		}
-		return out
-	}
+	lines := func(a answer) []string { return movements(t, a) }
 	want := []string{
 		"ETH transfer_out -0.02500000 0.07500000", "USDTERC20 transfer_in 50.00000000 70.00000000", "USDTERC20 transfer_out -5.00000000 20.00000000",
 		"USDTERC20 deposit 25.00000000 25.00000000", "ETH deposit 0.10000000 0.10000000",
@@ -123,4 +127,64 @@ func TestBalanceHistory(t *testing.T) {
 	}
 	require.JSONEq(t, none.Raw, w.ok(http.StatusOK, "GET", "/user/balances/history/", nil, w.anotherTenant()).Raw)
 	require.True(t, strings.HasPrefix(all.Header.Get("Content-Type"), "application/json"))
+}
+
+// TestFA06_HistoryOfAWallet: each wallet's movements are listed and counted by themselves, also
+// after it was deleted, and only by its tenant.
+func TestFA06_HistoryOfAWallet(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, b := w.newWallet("a"), w.newWallet("b")
+	w.earn("ETH", "200", "")
+	for _, amount := range []string{"100", "50", "25"} {
+		w.clock.Advance(time.Second)
+		w.earn("USDTERC20", amount, a)
+	}
+	w.clock.Advance(time.Second)
+	w.earn("ETH", "200", a)
+	w.clock.Advance(time.Second)
+	w.ok(http.StatusAccepted, "POST", "/wallets/withdraw-to-master/", map[string]any{"wallet_id": a, "currency": "USDTERC20", "amount": "5"})
+	w.step()
+
+	master := []string{"USDTERC20 transfer_in 5.00000000 5.00000000", "ETH deposit 0.10000000 0.10000000"}
+	want := []string{
+		"USDTERC20 transfer_out -5.00000000 170.00000000", "ETH deposit 0.10000000 0.10000000",
+		"USDTERC20 deposit 25.00000000 175.00000000", "USDTERC20 deposit 50.00000000 150.00000000", "USDTERC20 deposit 100.00000000 100.00000000",
+	}
+	for query, row := range map[string]struct {
+		total string
+		lines []string
+	}{
+		"":                                {"2", master},
+		"wallet_id=":                      {"2", master},
+		"wallet_id=" + a:                  {"5", want},
+		"wallet_id=a":                     {"5", want},
+		"wallet_id=" + b:                  {"0", []string{}},
+		"currency=ETH&wallet_id=" + a:     {"1", want[1:2]},
+		"type=deposit&wallet_id=" + a:     {"4", want[1:]},
+		"type=transfer_in&wallet_id=" + a: {"0", []string{}},
+		"limit=2&wallet_id=" + a:          {"5", want[:2]},
+		"limit=2&offset=3&wallet_id=" + a: {"5", want[3:]},
+		"offset=5&wallet_id=" + a:         {"5", []string{}},
+		"limit=1&offset=1&wallet_id=a&type=deposit&currency=USDTERC20": {"3", want[3:4]},
+	} {
+		got := w.ok(http.StatusOK, "GET", "/user/balances/history/?"+query, nil)
+		require.Equal(t, row.lines, movements(t, got), query)
+		require.Equal(t, row.total, got.Body["total"].(json.Number).String(), query)
+	}
+
+	// Nobody learns of another tenant's wallet, and the master account has no name.
+	other := w.anotherTenant()
+	unknown := w.ok(http.StatusNotFound, "GET", "/user/balances/history/?wallet_id="+wallet.Master, nil, other)
+	require.Equal(t, "not_found", unknown.code())
+	for _, id := range []string{a, "a", "nobody", strings.Repeat("w", 64)} {
+		theirs := w.ok(http.StatusNotFound, "GET", "/user/balances/history/?wallet_id="+id, nil, other)
+		require.JSONEq(t, unknown.Raw, theirs.Raw, id)
+	}
+	long := w.ok(http.StatusBadRequest, "GET", "/user/balances/history/?type=x&wallet_id="+strings.Repeat("w", 65), nil)
+	require.ElementsMatch(t, []string{"wallet_id", "type"}, long.blamed())
+
+	w.ok(http.StatusNoContent, "DELETE", "/wallets/"+b+"/", nil)
+	w.ok(http.StatusOK, "GET", "/user/balances/history/?wallet_id="+b, nil)
+	w.ok(http.StatusNotFound, "GET", "/user/balances/history/?wallet_id=b", nil)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
@@ -136,6 +137,85 @@ func TestFM09_NoRequestAsksANode(t *testing.T) {
 	w.clock.Advance(20 * time.Minute)
 	w.mine(15)
 	require.Equal(t, p["amount_crypto"], w.paid(p["transaction_id"])["amount_received"], "a payment keeps the minimum that it was created under")
+}
+
+// TestFA12_QuoteSaysHowOldItsPriceIs: an estimate names the time of its price, and when that is too
+// old to be used.
+func TestFA12_QuoteSaysHowOldItsPriceIs(t *testing.T) {
+	t.Parallel()
+	for want, age := range map[string]time.Duration{"2026-01-02T03:13:55.000Z": 0, "2026-01-02T03:06:55.000Z": 3 * time.Minute} {
+		w := newWorld(t, func(s *setup) {
+			s.config = func(c *cryptopay.Config) {
+				c.RateAge = age
+				taken := c.Clock.Now().Add(-10 * time.Second)
+				c.Rates = rates.NewFixed(func() time.Time { return taken }, "USD", map[string]string{"BTC": "60000"})
+			}
+		})
+		q := w.ok(http.StatusOK, "POST", "/payments/estimate/", map[string]any{"amount": "50", "currency": "BTC"}).Body
+		require.Equal(t, "2026-01-02T03:03:55.000Z", q["rate_at"])
+		require.Equal(t, want, q["expires_at"])
+	}
+}
+
+// TestFA12_QuoteSaysWhereForwardingCostsMore: fees that rise for some hours leave the minimum as it
+// is, so a payment may bring less than it costs to move on. The estimate says so.
+func TestFA12_QuoteSaysWhereForwardingCostsMore(t *testing.T) {
+	t.Parallel()
+	w, m := onMarket(t)
+	quote := func(amount, currency string) map[string]any {
+		return w.ok(http.StatusOK, "POST", "/payments/estimate/", map[string]any{"amount": amount, "currency": currency}).Body
+	}
+	cost := func(currency string, price int64) string {
+		c, gas, err := w.app.Treasury.ForwardCost(t.Context(), currency)
+		require.NoError(t, err)
+		require.Equal(t, "ETH", gas)
+		return decimal.New(int64(c), -8).Mul(decimal.New(price, 0)).StringFixed(8)
+	}
+	q := quote("1", "USDTERC20")
+	require.Nil(t, q["forward_cost"], "nothing is known yet")
+	require.Equal(t, false, q["below_cost"])
+	m.tenths.Store(1)
+	w.step()
+	q = quote("1", "USDTERC20")
+	require.Equal(t, cost("USDTERC20", 2000), q["forward_cost"])
+	require.Equal(t, false, q["below_cost"])
+
+	m.tenths.Store(100)
+	w.clock.Advance(10 * time.Minute)
+	w.step()
+	q = quote("1", "USDTERC20")
+	require.Equal(t, "1.00000000", q["min_amount"])
+	require.Equal(t, cost("USDTERC20", 2000), q["forward_cost"])
+	require.Equal(t, true, q["below_cost"])
+	require.Equal(t, false, quote("9999", "USDTERC20")["below_cost"])
+	require.Equal(t, cost("ETH", 1), quote("9999", "ETH")["forward_cost"])
+
+	// What is not known is not told: no sample of the last day, no price of the gas.
+	m.tenths.Store(0)
+	w.clock.Advance(24 * time.Hour)
+	w.step()
+	w.token = w.newToken(w.admin, "")
+	q = quote("1", "USDTERC20")
+	require.Nil(t, q["forward_cost"])
+	require.Equal(t, false, q["below_cost"])
+}
+
+// TestFA12_QuoteWithoutAForwardCost: where outputs are spent where they are nothing is forwarded,
+// and where the gas has no price the cost is unknown.
+func TestFA12_QuoteWithoutAForwardCost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(s *setup) {
+		s.config = func(c *cryptopay.Config) {
+			c.Rates = rates.NewFixed(c.Clock.Now, "USD", map[string]string{"BTC": "60000", "USDT": "1"})
+		}
+	})
+	w.step()
+	for _, currency := range []string{"BTC", "USDTERC20"} {
+		q := w.ok(http.StatusOK, "POST", "/payments/estimate/", map[string]any{"amount": "50", "currency": currency}).Body
+		require.Contains(t, q, "forward_cost")
+		require.Nil(t, q["forward_cost"], currency)
+		require.Equal(t, false, q["below_cost"], currency)
+	}
 }
 
 // TestFA01_MaximumsAreNeverNull: of every shipped currency, worth about a million USD,

@@ -338,18 +338,22 @@ func (h *Handler) paymentLimits(ctx context.Context, _ *Call, in limitsInput) (p
 }
 
 type quoteView struct {
-	PriceAmount   string `json:"price_amount" format:"decimal"`
-	PriceCurrency string `json:"price_currency"`
-	Currency      string `json:"currency"`
-	Blockchain    string `json:"blockchain"`
-	Token         string `json:"token"`
-	AmountCrypto  string `json:"amount_crypto" format:"decimal"`
-	Rate          string `json:"rate" format:"decimal"`
-	FeeAmount     string `json:"fee_amount" format:"decimal"`
-	FixedRate     bool   `json:"is_fixed_rate"`
-	FeePaidByUser bool   `json:"is_fee_paid_by_user"`
-	MinAmount     string `json:"min_amount" format:"decimal"`
-	MaxAmount     string `json:"max_amount" format:"decimal"`
+	PriceAmount   string  `json:"price_amount" format:"decimal"`
+	PriceCurrency string  `json:"price_currency"`
+	Currency      string  `json:"currency"`
+	Blockchain    string  `json:"blockchain"`
+	Token         string  `json:"token"`
+	AmountCrypto  string  `json:"amount_crypto" format:"decimal"`
+	Rate          string  `json:"rate" format:"decimal"`
+	FeeAmount     string  `json:"fee_amount" format:"decimal"`
+	FixedRate     bool    `json:"is_fixed_rate"`
+	FeePaidByUser bool    `json:"is_fee_paid_by_user"`
+	MinAmount     string  `json:"min_amount" format:"decimal"`
+	MaxAmount     string  `json:"max_amount" format:"decimal"`
+	RateAt        string  `json:"rate_at" format:"date-time" about:"When the sources of the price named rate."`
+	ExpiresAt     string  `json:"expires_at" format:"date-time" about:"When rate is too old to be used. An estimate binds nobody: a payment is priced anew when it is created, also before."`
+	ForwardCost   *string `json:"forward_cost" format:"decimal" about:"What the service would pay the network at present to move such a payment on to its hot address, in currency, 8 places. null = it is not moved, or the cost is unknown."`
+	BelowCost     bool    `json:"below_cost" about:"Moving the payment on would cost more than it brings at present: forward_cost is above amount_crypto. It is taken and credited all the same."`
 }
 
 func (h *Handler) estimatePayment(ctx context.Context, c *Call, in pricingInput) (quoteView, error) {
@@ -361,11 +365,16 @@ func (h *Handler) estimatePayment(ctx context.Context, c *Call, in pricingInput)
 	if err != nil {
 		return quoteView{}, err
 	}
+	var forward *string
+	if q.ForwardCost > 0 {
+		forward = orNull(ledger.FixedString(q.Currency.Decimal(q.ForwardCost).RoundUp(cryptoPlaces), cryptoPlaces))
+	}
 	return quoteView{
 		PriceAmount: ledger.FixedString(q.Price, fiatPlaces), PriceCurrency: q.PriceCurrency,
 		Currency: q.Currency.Code, Blockchain: string(q.Currency.Network), Token: q.Currency.Token,
 		AmountCrypto: crypto(q.Due, q.Currency.Scale), Rate: ledger.PlainString(q.Rate), FeeAmount: crypto(q.Fee, q.Currency.Scale),
 		FixedRate: q.FixedRate, FeePaidByUser: q.FeeByUser, MinAmount: ledger.FixedString(q.Min.RoundUp(cryptoPlaces), cryptoPlaces), MaxAmount: ledger.FixedString(q.Currency.Most(), cryptoPlaces),
+		RateAt: stamp(q.RateAt), ExpiresAt: stamp(q.ExpiresAt), ForwardCost: forward, BelowCost: q.BelowCost(),
 	}, nil
 }
 

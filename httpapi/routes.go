@@ -274,8 +274,8 @@ func (h *Handler) table() []Route {
 			Policy: merchant, Status: http.StatusOK, do: endpoint(h.overview),
 		},
 		{
-			Method: http.MethodGet, Path: "/user/balances/history/", Name: "getBalanceHistory", Group: "Balances", About: "Lists the movements of the master account, newest first.",
-			Policy: reader, Status: http.StatusOK, Errors: []Failure{invalidRequest}, do: checked(h.balanceHistory, h.checkHistory),
+			Method: http.MethodGet, Path: "/user/balances/history/", Name: "getBalanceHistory", Group: "Balances", About: "Lists the movements of the master account, or of a wallet, newest first.",
+			Policy: reader, Status: http.StatusOK, Errors: []Failure{invalidRequest, notFound}, do: checked(h.balanceHistory, h.checkHistory),
 		},
 		{
 			Method: http.MethodGet, Path: "/transactions/transactions/", Name: "listTransactions", Group: "Transactions", About: "Lists payments and withdrawals together, newest first.",

@@ -58,7 +58,10 @@ type Config struct {
 	Store    storage.Store
 	Registry *chain.Registry
 	// Rates is believed as it is: a *rates.Guarded lets no impossible price through.
-	Rates     rates.Rates
+	Rates rates.Rates
+	// RateAge is the age at which Rates refuses a price, for Quote.ExpiresAt. Defaults to
+	// rates.DefaultMaxAge.
+	RateAge   time.Duration
 	Addresses AddressPool
 	Tenants   Tenants
 	Wallets   Wallets
@@ -107,6 +110,9 @@ type Config struct {
 	// Minimums are asked beside each currency's own minimum; the greater counts.
 	// Defaults to none.
 	Minimums Minimums
+	// ForwardCost says what forwarding a payment in a currency costs now, in units of it: for
+	// Estimate. 0 = it is not forwarded, or the cost is unknown. Defaults to that.
+	ForwardCost func(context.Context, *chain.Currency) (ledger.Amount, error)
 	// Wanted says whether anybody gets webhooks of a type of a tenant's. It is asked for
 	// payment_deposit alone: each deposit makes several. Defaults to yes.
 	Wanted func(ctx context.Context, tenant, eventType string) (bool, error)
@@ -160,6 +166,7 @@ func (c Config) withDefaults() (Config, error) {
 	c.Lease = orElse(c.Lease, time.Minute)
 	c.MaxDeposits = orElse(c.MaxDeposits, 100)
 	c.Late = orElse(c.Late, LateSuspense)
+	c.RateAge = orElse(c.RateAge, rates.DefaultMaxAge)
 	c.Tolerance = orPointer(c.Tolerance, decimal.New(5, -1))
 	c.ToleranceUSD = orPointer(c.ToleranceUSD, decimal.New(5, 0))
 	if c.WatchAfter == nil {
@@ -176,6 +183,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Minimums == nil {
 		c.Minimums = func(context.Context, ...*chain.Currency) (map[string]ledger.Amount, error) { return nil, nil }
 	}
+	if c.ForwardCost == nil {
+		c.ForwardCost = func(context.Context, *chain.Currency) (ledger.Amount, error) { return 0, nil }
+	}
 	if c.Permanent == nil {
 		c.Permanent = func(context.Context) (bool, error) { return true, nil }
 	}
@@ -190,6 +200,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("payment: Config.Late is %q, not suspense or credit", c.Late)
 	case c.Tolerance.Sign() < 0 || c.Tolerance.GreaterThanOrEqual(hundred) || c.ToleranceUSD.Sign() < 0:
 		return c, errors.New("payment: Config.Tolerance must be from 0 to below 100 percent, ToleranceUSD at least 0")
+	case c.RateAge < 0:
+		return c, errors.New("payment: Config.RateAge is below 0")
 	case c.Window < time.Minute || c.Window > maxWindow:
 		return c, fmt.Errorf("payment: Config.Window must be from 1 minute to %s", maxWindow)
 	}

@@ -63,9 +63,14 @@ type Quote struct {
 	Due           ledger.Amount   // what the customer must send
 	Fee           ledger.Amount   // platform and network fee on it
 	Rate          decimal.Decimal // of one coin in PriceCurrency
+	RateAt        time.Time       // when the sources named Rate
+	ExpiresAt     time.Time       // when Rate is too old to be used, see Config.RateAge
 	Min           decimal.Decimal // what a payment in Currency is at least, in whole coins
 	FixedRate     bool
 	FeeByUser     bool
+	// ForwardCost is what forwarding the payment would cost now, as Config.ForwardCost says. 0 =
+	// it is not forwarded, or the cost is unknown. Of Estimate.
+	ForwardCost ledger.Amount
 
 	usdRate    decimal.Decimal
 	percent    decimal.Decimal
@@ -79,8 +84,17 @@ func (s *Service) Estimate(ctx context.Context, tenant string, in Pricing) (Quot
 	if err != nil {
 		return Quote{}, err
 	}
-	return s.quote(ctx, tenant, pr)
+	var cost ledger.Amount
+	q, err := s.quote(ctx, tenant, pr, func(ctx context.Context) (err error) {
+		cost, err = s.c.ForwardCost(ctx, pr.currency)
+		return err
+	})
+	q.ForwardCost = cost
+	return q, err
 }
+
+// BelowCost reports whether forwarding the payment would cost more now than it brings.
+func (q *Quote) BelowCost() bool { return q.ForwardCost > q.Due }
 
 // Create makes a payment with an address of its own. Errors: *InvalidError with
 // every wrong field, *CurrencyError, *NotFoundError for the wallet or tenant,
@@ -322,14 +336,17 @@ func (s *Service) quote(ctx context.Context, tenant string, pr priced, beside ..
 		q.FeeByUser = *pr.in.FeeByUser
 	}
 	q.Min = least[c.Code]
-	if q.Rate, err = s.rate(ctx, c.Token, pr.fiat); err != nil {
+	price, err := s.rate(ctx, c.Token, pr.fiat)
+	if err != nil {
 		return q, err
 	}
-	if q.usdRate = q.Rate; pr.fiat != usd {
-		if q.usdRate, err = s.rate(ctx, c.Token, usd); err != nil {
+	q.Rate, q.RateAt, q.ExpiresAt = price.Price, price.At, price.At.Add(s.c.RateAge)
+	if pr.fiat != usd {
+		if price, err = s.rate(ctx, c.Token, usd); err != nil {
 			return q, err
 		}
 	}
+	q.usdRate = price.Price
 	if q.networkFee, err = s.c.NetworkFee(ctx, c); err != nil {
 		return q, fmt.Errorf("payment: quoting the network fee: %w", err)
 	}

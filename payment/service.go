@@ -9,10 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/shopspring/decimal"
-
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
+	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -183,16 +182,15 @@ func (s *Service) prepare(ctx context.Context, tenant string, x *decision, f *fa
 		s.c.Log.LogAttrs(ctx, slog.LevelWarn, "price_unavailable", slog.String("payment", x.p.ID), slog.String("error", err.Error()))
 		return nil
 	}
-	if x.price = r; x.at != nil {
-		x.p.Rate, x.p.USDRate = r, r
+	if x.price = r.Price; x.at != nil {
+		x.p.Rate, x.p.USDRate = r.Price, r.Price
 	}
 	return nil
 }
 
 // rate asks for a price. Errors wrap rates.ErrUnavailable.
-func (s *Service) rate(ctx context.Context, token, fiat string) (decimal.Decimal, error) {
-	r, err := s.c.Rates.Rate(storage.Apart(ctx), token, fiat)
-	return r.Price, err
+func (s *Service) rate(ctx context.Context, token, fiat string) (rates.Rate, error) {
+	return s.c.Rates.Rate(storage.Apart(ctx), token, fiat)
 }
 
 const usd = "USD"

@@ -211,6 +211,26 @@ func TestEstimateCreatesNothing(t *testing.T) {
 	require.NotEmpty(t, invalid(t, err)["amount"])
 }
 
+// TestFA12_QuoteSaysHowOldItsPriceIs: a quote has the time of its price, and when that is too old
+// to be used.
+func TestFA12_QuoteSaysHowOldItsPriceIs(t *testing.T) {
+	t.Parallel()
+	for name, age := range map[string]time.Duration{"default": 0, "configured": 3 * time.Minute} {
+		h := newShop(t, func(h *shop) { h.cfg.RateAge = age })
+		h.at = h.now.Add(-40 * time.Second)
+		for _, fiat := range []string{"USD", "EUR"} {
+			q, err := h.s.Estimate(ctx, tenant, Pricing{Amount: "100", Currency: "ETH", PriceCurrency: fiat})
+			require.NoError(t, err)
+			require.Equal(t, h.at, q.RateAt, name)
+			require.Equal(t, h.at.Add(orElse(age, rates.DefaultMaxAge)), q.ExpiresAt, name)
+		}
+	}
+	h := newShop(t)
+	h.cfg.RateAge = -time.Second
+	_, err := New(h.cfg)
+	require.ErrorContains(t, err, "RateAge")
+}
+
 // A price that cannot be had does not hide a deposit, it only delays its credit.
 func TestFloatingWithoutAPrice(t *testing.T) {
 	t.Parallel()

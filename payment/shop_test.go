@@ -38,6 +38,7 @@ type shop struct {
 	now     time.Time
 	tipRead time.Time // zero: follows now
 	price   map[string]string
+	at      time.Time // of prices; zero = now
 	fees    Fees
 	closed  map[string]bool
 	alerts  []Alert
@@ -110,7 +111,11 @@ func (h *shop) Rate(_ context.Context, token, fiat string) (rates.Rate, error) {
 	if !ok {
 		return rates.Rate{}, rates.ErrUnavailable
 	}
-	return rates.Rate{Token: token, Fiat: fiat, Price: decimal.RequireFromString(p), At: h.now}, nil
+	at := h.at
+	if at.IsZero() {
+		at = h.now
+	}
+	return rates.Rate{Token: token, Fiat: fiat, Price: decimal.RequireFromString(p), At: at}, nil
 }
 
 func (h *shop) Take(_ context.Context, n chain.Network, _ string) (chain.Derived, error) {

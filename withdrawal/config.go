@@ -203,7 +203,10 @@ type Config struct {
 	// withdrawals wait as halted, and can be cancelled. Defaults to none.
 	Retired []string
 	// Confirmations after which a withdrawal is completed. One that was created under a
-	// smaller number waits for this one, or for finality. Defaults to 1.
+	// smaller number waits for this one, or for finality. Where the currency has Steps, that
+	// of the value when it is created holds if it asks for more, up to where the payout is
+	// settled; a missing price gives the highest. 0 = before it is in a block, whatever the
+	// Steps ask. Defaults to 1.
 	Confirmations func(c *chain.Currency) int64
 	// MaxFeeTimes: a quoted network fee above so many times the figure asked
 	// for, or the currency's minimum where that is more, is taken for a fault of

@@ -39,7 +39,7 @@ type SubAccountBalance struct {
 	} `json:"accounts"`
 }
 
-// BalanceHistory is one page of the master account's movements.
+// BalanceHistory is one page of an account's movements.
 type BalanceHistory struct {
 	History []BalanceChange `json:"history"`
 	Total   int64           `json:"total"`
@@ -58,6 +58,7 @@ type BalanceChange struct {
 
 // BalanceHistoryFilter selects movements; zero fields select all.
 type BalanceHistoryFilter struct {
+	WalletID       string // or external_id; "" = the master account
 	Currency, Type string
 	Limit, Offset  int
 }
@@ -166,9 +167,9 @@ func (c *Client) Balances(ctx context.Context) (b Balances, err error) {
 	return b, err
 }
 
-// BalanceHistory lists the master account's movements, newest first.
+// BalanceHistory lists the movements of the master account, or of a wallet, newest first.
 func (c *Client) BalanceHistory(ctx context.Context, f BalanceHistoryFilter) (page BalanceHistory, err error) {
-	q := query{}.text("currency", f.Currency).text("type", f.Type).number("limit", f.Limit).number("offset", f.Offset)
+	q := query{}.text("wallet_id", f.WalletID).text("currency", f.Currency).text("type", f.Type).number("limit", f.Limit).number("offset", f.Offset)
 	err = c.get(ctx, "/user/balances/history/", url.Values(q), &page)
 	return page, err
 }

@@ -122,18 +122,22 @@ type UpdatePayment struct {
 
 // PaymentQuote is what a payment would ask for.
 type PaymentQuote struct {
-	PriceAmount     string  `json:"price_amount"`
-	PriceCurrency   string  `json:"price_currency"`
-	Currency        string  `json:"currency"`
-	Blockchain      string  `json:"blockchain"`
-	Token           string  `json:"token"`
-	AmountCrypto    string  `json:"amount_crypto"`
-	Rate            string  `json:"rate"`
-	FeeAmount       string  `json:"fee_amount"`
-	IsFixedRate     bool    `json:"is_fixed_rate"`
-	IsFeePaidByUser bool    `json:"is_fee_paid_by_user"`
-	MinAmount       string  `json:"min_amount"`
-	MaxAmount       *string `json:"max_amount"`
+	PriceAmount     string    `json:"price_amount"`
+	PriceCurrency   string    `json:"price_currency"`
+	Currency        string    `json:"currency"`
+	Blockchain      string    `json:"blockchain"`
+	Token           string    `json:"token"`
+	AmountCrypto    string    `json:"amount_crypto"`
+	Rate            string    `json:"rate"`
+	FeeAmount       string    `json:"fee_amount"`
+	IsFixedRate     bool      `json:"is_fixed_rate"`
+	IsFeePaidByUser bool      `json:"is_fee_paid_by_user"`
+	MinAmount       string    `json:"min_amount"`
+	MaxAmount       *string   `json:"max_amount"`
+	RateAt          time.Time `json:"rate_at"`      // when the sources named Rate
+	ExpiresAt       time.Time `json:"expires_at"`   // when Rate is too old to be used
+	ForwardCost     *string   `json:"forward_cost"` // in Currency; nil = nothing is moved on, or unknown
+	BelowCost       bool      `json:"below_cost"`   // ForwardCost is above AmountCrypto
 }
 
 // PaymentLimits is what a payment may ask for, in whole coins.
