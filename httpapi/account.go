@@ -53,7 +53,7 @@ type setupView struct {
 }
 
 func (h *Handler) setupWebhooks(ctx context.Context, c *Call, in setupInput) (setupView, error) {
-	s, secret, err := h.app.Webhooks.Setup(ctx, c.Tenant(), in.CallbackURL)
+	s, secret, err := h.app.Webhooks.Setup(ctx, c.Tenant(), in.CallbackURL, webhook.By{Name: c.Who.Client})
 	view := setupView{CallbackURL: s.URL, Secret: secret}
 	if view.Message = "Webhook set up. Keep the secret: it is not shown again."; secret == "" {
 		view.MaskedSecret, view.Message = s.MaskedSecret, "Webhook updated. The secret stays as it is."
