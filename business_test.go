@@ -21,6 +21,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage/memory"
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
+	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -226,7 +227,7 @@ func TestFM07_AnotherKeyIsRefused(t *testing.T) {
 				h := newHost(t, 43, "ETH", "BTC")
 				h.step()
 				if older {
-					_, _, err := h.app.Webhooks.Setup(t.Context(), h.tenant, "https://shop.example/hook")
+					_, _, err := h.app.Webhooks.Setup(t.Context(), h.tenant, "https://shop.example/hook", webhook.By{})
 					require.NoError(t, err)
 					h.forgetFingerprints()
 					h.configure = func(c *cryptopay.Config) { c.UnsealedUntil = h.clock.Now().Add(time.Hour) }

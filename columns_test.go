@@ -325,7 +325,7 @@ func (i *insider) everything() {
 	t, world, ctx := i.t, i.chains["ETH"], i.t.Context()
 	t.Helper()
 	for range 2 { // with a secret of before
-		_, _, err := i.app.Webhooks.Setup(ctx, i.tenant, "https://shop.example/hook")
+		_, _, err := i.app.Webhooks.Setup(ctx, i.tenant, "https://shop.example/hook", webhook.By{})
 		require.NoError(t, err)
 		_, err = i.app.Webhooks.Edit(ctx, i.tenant, webhook.Patch{Secret: ptr("a-secret-of-the-merchants-own")})
 		require.NoError(t, err)

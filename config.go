@@ -91,8 +91,8 @@ type Config struct {
 	// is more, the oldest are failed, with a reason; they can be replayed. Defaults
 	// to 100,000.
 	MaxUndelivered int
-	// Callbacks says which callback URLs are accepted. Defaults to https to
-	// public addresses.
+	// Callbacks says which callback URLs are accepted, and which addresses the default
+	// Notifier connects to. Defaults to https to public addresses.
 	Callbacks webhook.Guard
 	// Poll is how often Run asks each chain for news. Defaults to 5 seconds. PollOn takes its place
 	// on the networks that it names.

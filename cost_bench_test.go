@@ -17,6 +17,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/sqlstore/postgres"
+	"github.com/cryptopay-go/cryptopay/webhook"
 )
 
 // BenchmarkCost counts what Postgres does for a forwarded token payment and for an expired
@@ -107,7 +108,7 @@ func newMeter(b *testing.B) (*meter, *host) {
 	require.NoError(b, postgres.Migrate(b.Context(), m.dsn, postgres.Options{}))
 	h := newHostOn(b, m.store(), 1, "ETH")
 	h.quiet()
-	_, _, err := h.app.Webhooks.Setup(b.Context(), h.tenant, "https://shop.example/hook")
+	_, _, err := h.app.Webhooks.Setup(b.Context(), h.tenant, "https://shop.example/hook", webhook.By{})
 	require.NoError(b, err)
 	return m, h
 }

@@ -172,6 +172,10 @@ func (a *App) shared() (err error) {
 	a.Webhooks, err = webhook.New(webhook.Config{
 		Store: c.Store, Notifier: c.Notifier, Guard: c.Callbacks, Box: box,
 		Now: c.Clock.Now, NewID: c.NewID, Random: c.Random, Log: c.Log, MaxUndelivered: c.MaxUndelivered,
+		Audit: a.Audit, CheckTenant: func(ctx context.Context, tenant string) error {
+			_, err := a.Wallets.Tenant(ctx, tenant)
+			return err
+		},
 	})
 	return err
 }

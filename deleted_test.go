@@ -360,7 +360,7 @@ func TestFS02_DeletedWebhookSettingsAreNamed(t *testing.T) {
 	}
 	i.restart()
 	url := strings.Replace(receiver.URL, "127.0.0.1", "localhost", 1)
-	_, _, err := i.app.Webhooks.Setup(t.Context(), i.tenant, url)
+	_, _, err := i.app.Webhooks.Setup(t.Context(), i.tenant, url, webhook.By{})
 	require.NoError(t, err)
 	i.pays()
 	i.work(40)
@@ -388,7 +388,7 @@ func TestFS02_DeletedFingerprintAdmitsNoOtherKey(t *testing.T) {
 	t.Parallel()
 	i := newInsider(t, "USDTERC20")
 	ctx := t.Context()
-	_, _, err := i.app.Webhooks.Setup(ctx, i.tenant, "https://shop.example/hook")
+	_, _, err := i.app.Webhooks.Setup(ctx, i.tenant, "https://shop.example/hook", webhook.By{})
 	require.NoError(t, err)
 	i.deletes("fingerprints", "id = 'key'")
 	other := i.compose(func(c *cryptopay.Config) {

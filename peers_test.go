@@ -220,7 +220,7 @@ func TestFE01_HostHearsWithoutAnyURL(t *testing.T) {
 	require.NotEmpty(t, all[webhook.PaymentStatusUpdate])
 	require.NotEmpty(t, all[webhook.DepositReceived])
 
-	_, _, err := h.app.Webhooks.Setup(t.Context(), h.tenant, "https://shop.example/hook")
+	_, _, err := h.app.Webhooks.Setup(t.Context(), h.tenant, "https://shop.example/hook", webhook.By{})
 	require.NoError(t, err)
 	_, err = h.app.Webhooks.Edit(t.Context(), h.tenant, webhook.Patch{Events: &[]string{webhook.DepositReceived}})
 	require.NoError(t, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/keys"
+	"github.com/cryptopay-go/cryptopay/webhook"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -58,7 +59,7 @@ func TestFM08_KeysAreRotated(t *testing.T) {
 	t.Parallel()
 	a, b := hostKey, bytes.Repeat([]byte{9}, 32)
 	i := newInsider(t, "USDTERC20")
-	_, secret, err := i.app.Webhooks.Setup(t.Context(), i.tenant, "https://shop.example/hook")
+	_, secret, err := i.app.Webhooks.Setup(t.Context(), i.tenant, "https://shop.example/hook", webhook.By{})
 	require.NoError(t, err)
 	require.NotEmpty(t, secret)
 	i.clock.Advance(2 * time.Hour) // the journal is sealed
@@ -102,7 +103,7 @@ func TestFM08_KeyThatIsGoneIsNamed(t *testing.T) {
 	t.Parallel()
 	b := bytes.Repeat([]byte{9}, 32)
 	i := newInsider(t, "USDTERC20")
-	_, _, err := i.app.Webhooks.Setup(t.Context(), i.tenant, "https://shop.example/hook")
+	_, _, err := i.app.Webhooks.Setup(t.Context(), i.tenant, "https://shop.example/hook", webhook.By{})
 	require.NoError(t, err)
 	w := i.held("10", i.chains["ETH"].Customer("supplier"))
 	i.keyed(b)

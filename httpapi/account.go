@@ -53,7 +53,7 @@ type setupView struct {
 }
 
 func (h *Handler) setupWebhooks(ctx context.Context, c *Call, in setupInput) (setupView, error) {
-	s, secret, err := h.app.Webhooks.Setup(ctx, c.Tenant(), in.CallbackURL)
+	s, secret, err := h.app.Webhooks.Setup(ctx, c.Tenant(), in.CallbackURL, webhook.By{Name: c.Who.Client})
 	view := setupView{CallbackURL: s.URL, Secret: secret}
 	if view.Message = "Webhook set up. Keep the secret: it is not shown again."; secret == "" {
 		view.MaskedSecret, view.Message = s.MaskedSecret, "Webhook updated. The secret stays as it is."
@@ -86,6 +86,7 @@ type webhooksInput struct {
 	WebhookURL    *string   `json:"webhook_url"`
 	CallbackURL   *string   `json:"callback_url" about:"Another name of webhook_url."`
 	Secret        *string   `json:"webhook_secret" about:"16 to 128 printable characters. The one before also signs for 24 hours, in X-Signature-Previous."`
+	EndPrevious   bool      `json:"end_previous" about:"true: the secret before this or an earlier rotation signs nothing any more. For a secret that has leaked."`
 	EnabledEvents *[]string `json:"enabled_events" about:"[] = all"`
 }
 
@@ -107,7 +108,9 @@ func (h *Handler) editWebhooks(ctx context.Context, c *Call, in webhooksInput) (
 		}
 		return webhooksView{}, &invalidError{Fields: wrong}
 	}
-	s, err := h.app.Webhooks.Edit(ctx, c.Tenant(), webhook.Patch{URL: url, Secret: in.Secret, Events: in.EnabledEvents})
+	s, err := h.app.Webhooks.Edit(ctx, c.Tenant(), webhook.Patch{
+		URL: url, Secret: in.Secret, Events: in.EnabledEvents, EndPrevious: in.EndPrevious, By: webhook.By{Name: c.Who.Client},
+	})
 	return viewWebhooks(&s), err
 }
 

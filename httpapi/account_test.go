@@ -18,6 +18,7 @@ import (
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/httpapi"
 	"github.com/cryptopay-go/cryptopay/httpapi/auth"
+	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/wallet"
 	"github.com/cryptopay-go/cryptopay/webhook"
 )
@@ -233,6 +234,43 @@ func TestH07_RotationOverHTTP(t *testing.T) {
 	require.Empty(t, d.Header.Get("X-Signature-Previous"), "after 24 hours the old one is void")
 	require.NoError(t, webhook.Verify(d.Header, d.Body, w.clock.Now(), 0, fresh))
 	require.ErrorIs(t, webhook.VerifyBody(d.Header, d.Body, old), webhook.ErrSignature)
+}
+
+// TestFS08_ALeakedSecretIsEndedOverHTTP: with the rotation or after it. The tenant's audit log says which
+// client did it.
+func TestFS08_ALeakedSecretIsEndedOverHTTP(t *testing.T) {
+	t.Parallel()
+	for _, at := range []string{"with the rotation", "after it"} {
+		w := newWorld(t)
+		leaked := w.ok(http.StatusOK, "POST", "/user/webhooks/", map[string]any{"callback_url": hook}).Body["secret"].(string)
+		fresh := "a-secret-of-the-merchants-own"
+		rotation := map[string]any{"webhook_secret": fresh}
+		if at == "after it" {
+			w.ok(http.StatusOK, "PATCH", "/user/webhooks/", rotation)
+			d := w.event()
+			require.NoError(t, webhook.VerifyBody(d.Header, d.Body, leaked))
+			rotation = map[string]any{"end_previous": true}
+		} else {
+			rotation["end_previous"] = true
+		}
+		w.ok(http.StatusOK, "PATCH", "/user/webhooks/", rotation)
+		for range 2 {
+			d := w.event()
+			require.NoError(t, webhook.Verify(d.Header, d.Body, w.clock.Now(), 0, fresh), at)
+			require.ErrorIs(t, webhook.VerifyBody(d.Header, d.Body, leaked), webhook.ErrSignature, at)
+			require.ErrorIs(t, webhook.Verify(d.Header, d.Body, w.clock.Now(), 0, leaked), webhook.ErrSignature, at)
+			require.Empty(t, d.Header.Get("X-Signature-Previous"), at)
+			w.ok(http.StatusOK, "PATCH", "/user/webhooks/", map[string]any{"end_previous": false})
+		}
+		log, err := w.app.Operate.AuditLog(t.Context(), storage.Tenant(w.tenant), 0, 10)
+		require.NoError(t, err)
+		require.Len(t, log, map[string]int{"with the rotation": 2, "after it": 3}[at])
+		for _, op := range log {
+			require.Equal(t, []string{"set_webhooks", w.admin.id, w.tenant}, []string{string(op.Kind), op.By, op.Tenant})
+			require.NotContains(t, op.Before+op.After, fresh)
+			require.NotContains(t, op.Before+op.After, leaked)
+		}
+	}
 }
 
 func TestWebhookEventsAreChosen(t *testing.T) {

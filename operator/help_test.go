@@ -270,7 +270,7 @@ func TestReseal(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	d := newDesk(t)
-	_, _, err := d.app.Webhooks.Setup(ctx, "shop", "http://shop.example/hook")
+	_, _, err := d.app.Webhooks.Setup(ctx, "shop", "http://shop.example/hook", webhook.By{})
 	require.NoError(t, err)
 	older, newer := d.cfg.Key, bytes.Repeat([]byte{9}, 32)
 	with := func(keys ...[]byte) *cryptopay.App {

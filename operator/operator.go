@@ -47,7 +47,7 @@ func Command(open func(ctx context.Context) (*House, error)) *cli.Command {
 	c := commands{open: open}
 	root := group("operator", "Show and mend what the payment service keeps.",
 		c.tenants(), c.applications(), c.keys(),
-		c.withdrawals(), c.policies(), c.suspense(), c.house(), c.refills(), c.deliveries(), c.events(),
+		c.withdrawals(), c.policies(), c.suspense(), c.house(), c.refills(), c.webhooks(), c.deliveries(), c.events(),
 		c.halt(), c.lift(), c.halts(), c.operations(), c.audit(),
 		c.networks(), c.transactions(), c.nonces(), c.sweeps(),
 		c.verify(), c.recount(), c.journal(), c.reseal(),

@@ -49,6 +49,7 @@ type desk struct {
 	log    bytes.Buffer
 	tenant string
 	deaf   bool // the receivers of webhooks answer nothing
+	heard  []webhook.Delivery
 	opened int
 	closed int
 	cfg    cryptopay.Config // that app was made of
@@ -57,6 +58,7 @@ type desk struct {
 
 // Notify is the receivers of webhooks.
 func (d *desk) Notify(_ context.Context, all []webhook.Delivery) []webhook.Result {
+	d.heard = append(d.heard, all...)
 	out := make([]webhook.Result, len(all))
 	for i := range out {
 		if d.deaf {

@@ -190,14 +190,21 @@ func (s *Service) check(in *CreateInput) (priced, error) {
 // masterWallet is the id of the master account, as payments keep it. No request names it so.
 const masterWallet = "master"
 
-// openWallet finds the wallet that a request names, "" being the master account: *NotFoundError.
+// openWallet finds the wallet that a request names, "" being the master account: *NotFoundError
+// for the wallet, or for the tenant where there is none, who has no wallet either.
 func (s *Service) openWallet(ctx context.Context, tenant, ref string) (string, storage.Guard, error) {
 	if ref == masterWallet {
 		return "", storage.Guard{}, &NotFoundError{Field: "wallet_id", ID: ref}
 	}
 	id, guard, ok, err := s.c.Wallets.OpenWallet(ctx, tenant, ref)
 	if err == nil && !ok {
-		err = &NotFoundError{Field: "wallet_id", ID: ref}
+		missing := &NotFoundError{Field: "wallet_id", ID: ref}
+		if _, known, failed := s.c.Tenants.PaymentFees(ctx, tenant); failed != nil {
+			return "", guard, failed
+		} else if !known {
+			missing.Field, missing.ID = "tenant", tenant
+		}
+		err = missing
 	}
 	return id, guard, err
 }

@@ -125,6 +125,33 @@ func TestFieldsNamed(t *testing.T) {
 	require.ErrorIs(t, err, ErrNotFound)
 }
 
+// nowhere has no wallets: as those of a tenant that does not exist.
+type nowhere struct{}
+
+func (nowhere) OpenWallet(context.Context, string, string) (string, storage.Guard, bool, error) {
+	return "", storage.Guard{}, false, nil
+}
+
+// TestFE13_APaymentOfAnUnknownTenantNamesTheTenant: not the wallet that it has not, either.
+func TestFE13_APaymentOfAnUnknownTenantNamesTheTenant(t *testing.T) {
+	t.Parallel()
+	h := newShop(t, func(h *shop) { h.cfg.Wallets = nowhere{} })
+	for _, ref := range []string{"", "till"} {
+		in := CreateInput{Pricing: Pricing{Amount: "100", Currency: usdt}, WalletID: ref}
+		var missing *NotFoundError
+		_, err := h.s.Create(ctx, "nobody", in)
+		require.ErrorAs(t, err, &missing)
+		require.Equal(t, NotFoundError{Field: "tenant", ID: "nobody"}, *missing)
+		require.EqualError(t, err, `payment: no tenant "nobody"`)
+		_, _, err = h.s.PermanentAddress(ctx, "nobody", AddressInput{ExternalID: "ann", Currency: usdt, WalletID: ref})
+		require.ErrorAs(t, err, &missing)
+		require.Equal(t, NotFoundError{Field: "tenant", ID: "nobody"}, *missing)
+		_, err = h.s.Create(ctx, tenant, in)
+		require.ErrorAs(t, err, &missing)
+		require.Equal(t, NotFoundError{Field: "wallet_id", ID: ref}, *missing)
+	}
+}
+
 // dry has no more addresses.
 type dry struct{}
 

@@ -13,7 +13,7 @@ var ErrNotFound = errors.New("payment: not found")
 
 // NotFoundError says what was looked for.
 type NotFoundError struct {
-	Field string // "transaction_id", "deposit_id", "wallet_id"
+	Field string // "transaction_id", "deposit_id", "wallet_id", "tenant"
 	ID    string
 }
 

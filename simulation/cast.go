@@ -148,7 +148,7 @@ func (r *run) newMerchant(i int) error {
 		return err
 	}
 	m.id = t.ID
-	if _, m.secret, err = app.Webhooks.Setup(ctx, m.id, m.url); err != nil {
+	if _, m.secret, err = app.Webhooks.Setup(ctx, m.id, m.url, webhook.By{}); err != nil {
 		return err
 	}
 	every := webhook.EventTypes() // an empty list leaves withdrawal_waiting out

@@ -42,6 +42,10 @@ func prefixes(all ...string) []netip.Prefix {
 type Guard struct {
 	// Allow lists ranges that are delivered to although they are private.
 	Allow []netip.Prefix
+	// Deny lists ranges that are never delivered to, although they are public or in Allow: a
+	// NAT64 prefix of the site's own, or public addresses of internal services. An IPv4 range
+	// also denies its addresses mapped into IPv6, and may itself be written so. Defaults to none.
+	Deny []netip.Prefix
 	// AllowHTTP accepts http beside https.
 	AllowHTTP bool
 }
@@ -50,6 +54,14 @@ type Guard struct {
 // ErrForbiddenAddress. An IPv4 address mapped into IPv6 counts as the IPv4 one.
 func (g *Guard) Address(ip netip.Addr) error {
 	ip = ip.WithZone("").Unmap()
+	for _, p := range g.Deny {
+		if at := p.Addr(); at.Is4In6() && p.Bits() >= 96 {
+			p = netip.PrefixFrom(at.Unmap(), p.Bits()-96)
+		}
+		if p.Contains(ip) {
+			return fmt.Errorf("%w: %s", ErrForbiddenAddress, ip)
+		}
+	}
 	for _, p := range g.Allow {
 		if p.Contains(ip) {
 			return nil

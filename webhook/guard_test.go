@@ -123,6 +123,34 @@ func FuzzH02_Address(f *testing.F) {
 	})
 }
 
+// TestFS12_DeniedRanges: what the host denies is refused although it is public or allowed, however
+// the address or the range is written.
+func TestFS12_DeniedRanges(t *testing.T) {
+	t.Parallel()
+	guard := webhook.Guard{
+		Allow: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")},
+		Deny: []netip.Prefix{
+			netip.MustParsePrefix("10.1.0.0/16"), netip.MustParsePrefix("8.8.8.0/24"), netip.MustParsePrefix("::ffff:9.9.9.0/120"),
+			netip.MustParsePrefix("2a00:64:ff9b::/96"), netip.MustParsePrefix("fd00:1::/32"),
+		},
+	}
+	for _, s := range []string{
+		"10.1.2.3", "::ffff:10.1.2.3", "8.8.8.8", "::ffff:8.8.8.8", "9.9.9.9", "::ffff:9.9.9.9", "2a00:64:ff9b::10.0.0.1", "2a00:64:ff9b::808:808", "fd00:1::1", "fd00:1::1%eth0",
+	} {
+		ip := netip.MustParseAddr(s)
+		require.ErrorIs(t, guard.Address(ip), webhook.ErrForbiddenAddress, s)
+		require.ErrorIs(t, guard.URL("https://"+bracket(s)+"/x"), webhook.ErrURL, s)
+	}
+	for _, s := range []string{"10.2.0.1", "::ffff:10.2.0.1", "8.8.9.8", "9.9.8.9", "2a00:64:ff9b:0:0:1::1", "2a00:64:ff9c::1", "fd00:2::1"} {
+		require.NoError(t, guard.Address(netip.MustParseAddr(s)), s)
+		require.NoError(t, guard.URL("https://"+bracket(s)+"/x"), s)
+	}
+	all6 := webhook.Guard{Deny: []netip.Prefix{netip.MustParsePrefix("::/0")}}
+	require.NoError(t, all6.Address(netip.MustParseAddr("::ffff:8.8.8.8")), "it is an IPv4 address")
+	require.ErrorIs(t, all6.Address(netip.MustParseAddr("2a00::1")), webhook.ErrForbiddenAddress)
+	require.ErrorIs(t, all6.Address(netip.MustParseAddr("::1")), webhook.ErrForbiddenAddress)
+}
+
 func TestH04_URLs(t *testing.T) {
 	t.Parallel()
 	var guard webhook.Guard

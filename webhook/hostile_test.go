@@ -1,6 +1,7 @@
 package webhook_test
 
 import (
+	"bufio"
 	"bytes"
 	"compress/gzip"
 	"crypto/tls"
@@ -248,8 +249,8 @@ func TestH05_TLS(t *testing.T) {
 	}
 }
 
-// TestFS12_DefaultLogger: of what a receiver sends unasked no more than a few bytes
-// reach the host's default logger.
+// TestFS12_DefaultLogger: nothing that a receiver sends unasked reaches Go's default logger, and
+// receivers that send no such thing keep their connection.
 func TestFS12_DefaultLogger(t *testing.T) { //nolint:paralleltest // the logger is everybody's
 	var mu sync.Mutex
 	var said bytes.Buffer
@@ -260,18 +261,102 @@ func TestFS12_DefaultLogger(t *testing.T) { //nolint:paralleltest // the logger 
 	}))
 	defer log.SetOutput(os.Stderr)
 	const forged = "payment 12345 was approved by the operator"
-	gone := make(chan struct{})
-	base := raw(t, func(c net.Conn) {
-		_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"+forged)
-		_, _ = io.Copy(io.Discard, c) // until the sender has had enough of it
-		close(gone)
-	})
-	n := newHTTP(t, webhook.HTTPOptions{Guard: allow(outside), Timeout: 5 * time.Second})
-	require.NoError(t, post(t, n, base).Err)
-	<-gone
+	authority := httptest.NewTLSServer(nil)
+	defer authority.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(authority.Certificate())
+	answers := map[string]string{
+		"no body":    "HTTP/1.1 204 No Content\r\n\r\n",
+		"empty body": "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+		"short body": "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
+		"16 bytes":   "HTTP/1.1 200 OK\r\nContent-Length: 16\r\n\r\n0123456789abcdef",
+		"long body":  "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + strings.Repeat("a", 1000),
+		"chunks":     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n20\r\n" + strings.Repeat("b", 32) + "\r\n0\r\n\r\n",
+		"interim":    "HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+	}
+	for _, scheme := range []string{"http", "https"} {
+		for name, answer := range answers {
+			for _, unasked := range []string{"", "with the answer", "when idle", "before the request"} {
+				t.Run(scheme+"/"+name+"/"+unasked, func(t *testing.T) {
+					var conns atomic.Int64
+					idle := make(chan struct{}, 4)
+					l, err := net.Listen("tcp", outside+":0")
+					require.NoError(t, err)
+					var wg sync.WaitGroup
+					serve := func(c net.Conn) {
+						defer c.Close() //nolint:errcheck // it is a test's end of it
+						if scheme == "https" {
+							c = tls.Server(c, authority.TLS)
+						}
+						if unasked == "before the request" {
+							_, _ = io.WriteString(c, forged)
+						}
+						r := bufio.NewReader(c)
+						for n := 0; ; n++ {
+							req, err := http.ReadRequest(r)
+							if err != nil {
+								return
+							}
+							_, _ = io.Copy(io.Discard, req.Body)
+							out := answer
+							if unasked == "with the answer" {
+								out += forged
+							}
+							if _, err = io.WriteString(c, out); err != nil {
+								return
+							}
+							if unasked == "when idle" {
+								<-idle
+								_, _ = io.WriteString(c, forged)
+							}
+							if unasked != "" {
+								_, _ = io.Copy(io.Discard, c) // until the sender has had enough of it
+								return
+							}
+						}
+					}
+					gone := make(chan struct{}, 8)
+					wg.Go(func() {
+						for {
+							c, err := l.Accept()
+							if err != nil {
+								return
+							}
+							conns.Add(1)
+							wg.Go(func() {
+								serve(c)
+								gone <- struct{}{}
+							})
+						}
+					})
+					n := newHTTP(t, webhook.HTTPOptions{Guard: allow(outside), Timeout: 5 * time.Second, TLS: &tls.Config{RootCAs: roots, ServerName: "example.com"}})
+					defer func() { n.Close(); _ = l.Close(); wg.Wait() }()
+					base := scheme + "://" + l.Addr().String() + "/"
+					body := bytes.Repeat([]byte("x"), 20<<10) // it is written in parts
+					post := func() error { return n.Notify(t.Context(), []webhook.Delivery{{URL: base, Body: body}})[0].Err }
+					if unasked == "before the request" {
+						require.Error(t, post())
+					} else {
+						for range 3 {
+							require.NoError(t, post())
+							if unasked != "" {
+								idle <- struct{}{}
+								<-gone
+							}
+						}
+						want := int64(1)
+						if unasked != "" {
+							want = 3
+						}
+						require.Equal(t, want, conns.Load(), "connections for three deliveries")
+					}
+				})
+			}
+		}
+	}
 	mu.Lock()
 	defer mu.Unlock()
-	require.NotContains(t, said.String(), forged[:17])
+	require.Empty(t, said.String())
 }
 
 type writer func(p []byte) (int, error)

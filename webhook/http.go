@@ -106,8 +106,7 @@ type HTTPOptions struct {
 const (
 	maxAnswer = 4 << 10
 	maxHeader = 16 << 10
-	// net/http writes what a receiver sends unasked on an idle connection into the
-	// host's default logger, as far as it was read: so little is read ahead.
+	// The size of net/http's own buffer, the least that there is: see receiverConn.
 	readAhead = 16
 )
 
@@ -131,17 +130,17 @@ func NewHTTP(o HTTPOptions) *HTTP {
 		o.Now = time.Now
 	}
 	guard := o.Guard
-	dialer := &net.Dialer{Timeout: o.Timeout, Resolver: o.Resolver, Control: func(network, address string, _ syscall.RawConn) error {
+	dial := &dialing{settings: settings, timeout: o.Timeout, Dialer: &net.Dialer{Timeout: o.Timeout, Resolver: o.Resolver, Control: func(network, address string, _ syscall.RawConn) error {
 		to, err := netip.ParseAddrPort(address)
 		if err != nil || !strings.HasPrefix(network, "tcp") {
 			return fmt.Errorf("%w: %s %s", ErrForbiddenAddress, network, address)
 		}
 		return guard.Address(to.Addr())
-	}}
+	}}}
 	base := &http.Transport{
-		Proxy: nil, DialContext: dialer.DialContext, TLSClientConfig: settings,
+		Proxy: nil, DialContext: dial.plain, DialTLSContext: dial.secure,
 		DisableCompression: true, MaxResponseHeaderBytes: maxHeader, ResponseHeaderTimeout: o.Timeout,
-		TLSHandshakeTimeout: o.Timeout, MaxIdleConns: 4 * o.Parallel, MaxIdleConnsPerHost: o.Parallel,
+		MaxIdleConns: 4 * o.Parallel, MaxIdleConnsPerHost: o.Parallel,
 		IdleConnTimeout: 90 * time.Second, ExpectContinueTimeout: time.Second,
 		ReadBufferSize: readAhead,
 	}
@@ -206,7 +205,7 @@ func (n *HTTP) post(ctx context.Context, d *Delivery) (r Result) {
 		Method: http.MethodPost, URL: u, Host: u.Host, Header: header, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Body: io.NopCloser(bytes.NewReader(d.Body)), ContentLength: int64(len(d.Body)),
 		GetBody: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(d.Body)), nil },
-	}).WithContext(ctx)
+	}).WithContext(traced(ctx))
 	// RoundTrip, not Client.Do: an answer is taken as it is, redirects included.
 	resp, err := n.transport.RoundTrip(req)
 	if err != nil {

@@ -178,6 +178,30 @@ func TestH02_DialIsChecked(t *testing.T) {
 	require.Zero(t, leaked.Load())
 }
 
+// TestFS12_DeniedRangesAreNotDialed: a name that leads into a denied range is refused when the
+// connection is made, also where the range is allowed.
+func TestFS12_DeniedRangesAreNotDialed(t *testing.T) {
+	t.Parallel()
+	port, leaked := pair(t, http.HandlerFunc(ok))
+	guard := allow(outside, inside)
+	guard.Deny = []netip.Prefix{netip.MustParsePrefix(inside + "/32"), netip.MustParsePrefix("::1/128")}
+	n := newHTTP(t, webhook.HTTPOptions{Guard: guard, Resolver: newNames(t, map[string][][]string{
+		"inside.test A": {{inside}}, "outside.test A": {{outside}}, "mapped.test AAAA": {{"::ffff:" + inside}}, "six.test AAAA": {{"::1"}},
+		"turns.test A": {{inside, outside}},
+	})})
+	for range 3 {
+		require.NoError(t, post(t, n, "http://outside.test:"+port+"/").Err)
+		require.NoError(t, post(t, n, "http://turns.test:"+port+"/").Err)
+		for _, host := range []string{"inside.test", "mapped.test", "six.test"} {
+			require.ErrorIs(t, post(t, n, "http://"+host+":"+port+"/").Err, webhook.ErrForbiddenAddress, host)
+			require.ErrorIs(t, post(t, n, "https://"+host+":"+port+"/").Err, webhook.ErrForbiddenAddress, host)
+		}
+		require.ErrorIs(t, post(t, n, "http://"+inside+":"+port+"/").Err, webhook.ErrURL)
+		n.Close()
+	}
+	require.Zero(t, leaked.Load())
+}
+
 func TestH03_Rebinding(t *testing.T) {
 	t.Parallel()
 	port, leaked := pair(t, http.HandlerFunc(ok))

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/internal/secret"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -33,6 +34,12 @@ type Config struct {
 	Lease time.Duration
 	// Batch bounds what is claimed at a time. Defaults to 256.
 	Batch int
+	// Audit records each change of a tenant's settings in the Change that does it: App.Audit.
+	// Defaults to none.
+	Audit audit.Record
+	// CheckTenant returns an error where there is no such tenant. Defaults to none: every tenant
+	// is there.
+	CheckTenant func(ctx context.Context, tenant string) error
 	// MaxUndelivered is how many undelivered events of one tenant are kept. Of what
 	// is more, the oldest are given up: they are failed, with a reason, and can be
 	// replayed. Defaults to 100,000.
@@ -94,10 +101,14 @@ func (s *Service) Step(ctx context.Context) (int, error) {
 }
 
 // Test sends a sample to the tenant's URL at once and returns what came of it.
-// It is not retried. Errors: ErrEventType; ErrURL where no URL is set.
+// It is not retried. Errors: ErrEventType; ErrURL where no URL is set; those of an
+// unknown tenant as of Setup.
 func (s *Service) Test(ctx context.Context, tenant, eventType string, data any) (id string, r Result, err error) {
 	if !slices.Contains(EventTypes(), eventType) {
 		return "", r, fmt.Errorf("%w: %q", ErrEventType, eventType)
+	}
+	if err := s.checkTenant(ctx, tenant); err != nil {
+		return "", r, err
 	}
 	now := s.cfg.Now()
 	ep, err := s.endpoint(ctx, storage.Tenant(tenant), now)
@@ -154,7 +165,7 @@ func (s *Service) endpoint(ctx context.Context, p storage.Partition, now time.Ti
 			s.cfg.Log.LogAttrs(ctx, slog.LevelError, "webhook_settings_lost", slog.String("tenant", tenant))
 		}
 		if err == nil {
-			v, err = s.edit(ctx, tenant, func(*SettingsRow) error { return nil })
+			v, err = s.makeSettings(ctx, tenant)
 		}
 	}
 	if err != nil {
@@ -172,6 +183,11 @@ func (s *Service) endpoint(ctx context.Context, p storage.Partition, now time.Ti
 		ep.previous = NewSigner(sec.Reveal())
 	}
 	return ep, nil
+}
+
+// makeSettings makes a tenant's secret. That is no act of a person.
+func (s *Service) makeSettings(ctx context.Context, tenant string) (SettingsRow, error) {
+	return s.edit(ctx, tenant, func(*SettingsRow) error { return nil }, func(context.Context, *storage.Change, any, shown) error { return nil })
 }
 
 // tenantOf is the tenant whose partition it is.

@@ -323,7 +323,7 @@ func TestH07_Rotation(t *testing.T) {
 					require.NoError(t, err)
 				}
 				older = append(older, previous)
-				current, previous, end = next, current, w.now.Add(webhook.Overlap)
+				current, previous, end = next, current, w.now.Add(24*time.Hour)
 			}
 			if rng.IntN(4) == 0 { // an edit of anything else touches no secret
 				_, err := w.svc.Edit(t.Context(), "a", webhook.Patch{Events: &[]string{webhook.PaymentStatusUpdate}})
@@ -355,15 +355,15 @@ func TestSettings(t *testing.T) {
 		v, err := w.svc.Get(ctx, "a")
 		require.NoError(t, err)
 		require.Zero(t, v)
-		_, _, err = w.svc.Setup(ctx, "a", "https://127.0.0.1/")
+		_, _, err = w.svc.Setup(ctx, "a", "https://127.0.0.1/", webhook.By{})
 		require.ErrorIs(t, err, webhook.ErrURL)
-		v, full, err := w.svc.Setup(ctx, "a", "https://a.example.com/1")
+		v, full, err := w.svc.Setup(ctx, "a", "https://a.example.com/1", webhook.By{})
 		require.NoError(t, err)
 		require.Len(t, full, 43)
 		require.Equal(t, "****"+full[39:], v.MaskedSecret)
 		require.Equal(t, start, v.Created)
 		w.now = w.now.Add(time.Hour)
-		v, again, err := w.svc.Setup(ctx, "a", "https://a.example.com/2")
+		v, again, err := w.svc.Setup(ctx, "a", "https://a.example.com/2", webhook.By{})
 		require.NoError(t, err)
 		require.Empty(t, again, "in full once")
 		require.Equal(t, "****"+full[39:], v.MaskedSecret)
@@ -417,7 +417,7 @@ func TestNewRefuses(t *testing.T) {
 func TestEventsOfAnObjectKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	w := onMemory(t)
-	_, _, err := w.svc.Setup(t.Context(), "t", "https://shop.example/hook")
+	_, _, err := w.svc.Setup(t.Context(), "t", "https://shop.example/hook", webhook.By{})
 	require.NoError(t, err)
 	var rows []storage.Row
 	for _, seq := range []int64{3, 1, 11, 5, 10, 2, 4, 9, 8, 7, 6} { // more than go in one Step

@@ -1,16 +1,19 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/internal/secret"
 	"github.com/cryptopay-go/cryptopay/storage"
 )
@@ -47,8 +50,8 @@ type Settings struct {
 	Updated      time.Time
 }
 
-// Overlap is how long the secret before still signs after a rotation.
-const Overlap = 24 * time.Hour
+// overlap is how long the secret before still signs after a rotation.
+const overlap = 24 * time.Hour
 
 // The length that a tenant's own secret may have, in bytes.
 const (
@@ -90,11 +93,18 @@ func CheckEvents(events []string) error {
 	return nil
 }
 
+// By is who changes the settings, and why: for the audit log. Name defaults to "host".
+type By struct{ Name, Reason string }
+
 // Patch changes some of the settings; nil leaves as it is.
 type Patch struct {
 	URL    *string
 	Secret *string
 	Events *[]string
+	// EndPrevious ends the secret before, of this rotation or of an earlier one: it signs nothing
+	// any more. For a secret that has leaked.
+	EndPrevious bool
+	By          By
 }
 
 // Opens reports whether a stored secret opens with the service's Box: whether the key is
@@ -187,13 +197,15 @@ func (s *Service) Reseal(ctx context.Context, tenant string) (n int, left []stri
 }
 
 // Setup sets the tenant's URL. The first call that ever sets one also returns
-// the secret in full; later ones return "". Errors wrap ErrURL.
-func (s *Service) Setup(ctx context.Context, tenant, url string) (Settings, string, error) {
+// the secret in full; later ones return "". Errors wrap ErrURL, or what
+// Config.CheckTenant returns for a tenant that does not exist: of an App that is
+// wallet.ErrNoTenant.
+func (s *Service) Setup(ctx context.Context, tenant, url string, by By) (Settings, string, error) {
 	if err := s.cfg.Guard.URL(url); err != nil {
 		return Settings{}, "", err
 	}
 	var full string
-	v, err := s.edit(ctx, tenant, func(v *SettingsRow) error {
+	v, err := s.set(ctx, tenant, by, func(v *SettingsRow) error {
 		full = ""
 		s.touch(v)
 		if !v.Shown {
@@ -213,10 +225,12 @@ func (s *Service) Setup(ctx context.Context, tenant, url string) (Settings, stri
 }
 
 // Edit changes settings. A new secret signs from now on; the one before signs
-// beside it for Overlap. Errors wrap ErrURL, ErrSecret or ErrEventType and
-// nothing is changed.
+// beside it for 24 h, or until EndPrevious. What a worker has claimed before may
+// still be signed as it was then, for at most half of Config.Lease. Errors wrap
+// ErrURL, ErrSecret or ErrEventType, or are those of an unknown tenant as of Setup,
+// and nothing is changed.
 func (s *Service) Edit(ctx context.Context, tenant string, p Patch) (Settings, error) {
-	if p == (Patch{}) {
+	if p.URL == nil && p.Secret == nil && p.Events == nil && !p.EndPrevious {
 		return s.Get(ctx, tenant)
 	}
 	if p.URL != nil {
@@ -234,7 +248,7 @@ func (s *Service) Edit(ctx context.Context, tenant string, p Patch) (Settings, e
 			return Settings{}, err
 		}
 	}
-	v, err := s.edit(ctx, tenant, func(v *SettingsRow) error {
+	v, err := s.set(ctx, tenant, p.By, func(v *SettingsRow) error {
 		s.touch(v)
 		if p.URL != nil {
 			v.URL = *p.URL
@@ -242,27 +256,37 @@ func (s *Service) Edit(ctx context.Context, tenant string, p Patch) (Settings, e
 		if p.Events != nil {
 			v.Events = slices.Clone(*p.Events)
 		}
-		if p.Secret == nil {
-			return nil
+		if p.Secret != nil {
+			if err := s.rotate(v, tenant, *p.Secret); err != nil {
+				return err
+			}
 		}
-		// The same secret again is a call that was repeated: rotating once more
-		// would put the new one in the place of the one before.
-		current, err := s.cfg.Box.Open(v.Sealed, place(tenant, v.Generation))
-		v.Shown = true
-		switch {
-		case err != nil: // it can only be replaced: this is how an operator mends it
+		if p.EndPrevious {
 			v.Previous, v.PreviousEnd = nil, time.Time{}
-		case string(current.Reveal()) == *p.Secret:
-			return nil
-		default:
-			v.Previous, v.PreviousEnd = v.Sealed, s.cfg.Now().Add(Overlap)
 		}
-		return s.seal(v, tenant, secret.New([]byte(*p.Secret)))
+		return nil
 	})
 	if err != nil {
 		return Settings{}, err
 	}
 	return view(v), nil
+}
+
+// rotate makes a tenant's own secret the one that signs, beside the one before.
+func (s *Service) rotate(v *SettingsRow, tenant, fresh string) error {
+	// The same secret again is a call that was repeated: rotating once more
+	// would put the new one in the place of the one before.
+	current, err := s.cfg.Box.Open(v.Sealed, place(tenant, v.Generation))
+	v.Shown = true
+	switch {
+	case err != nil: // it can only be replaced: this is how an operator mends it
+		v.Previous, v.PreviousEnd = nil, time.Time{}
+	case string(current.Reveal()) == fresh:
+		return nil
+	default:
+		v.Previous, v.PreviousEnd = v.Sealed, s.cfg.Now().Add(overlap)
+	}
+	return s.seal(v, tenant, secret.New([]byte(fresh)))
 }
 
 // Get returns the tenant's settings; the zero Settings before it set anything.
@@ -286,15 +310,62 @@ func (s *Service) touch(v *SettingsRow) {
 	}
 }
 
-// edit reads or makes the tenant's row, changes it and commits it.
-func (s *Service) edit(ctx context.Context, tenant string, change func(*SettingsRow) error) (SettingsRow, error) {
+// shown is what the audit log has of settings: no part of a secret.
+type shown struct {
+	URL         string   `json:"url"`
+	Events      []string `json:"events"` // empty = all
+	Secret      int64    `json:"secret"` // its number: each new one has the next
+	Shown       bool     `json:"secret_shown"`
+	PreviousEnd string   `json:"previous_signs_until,omitempty"`
+}
+
+func (v *SettingsRow) shown() shown {
+	out := shown{URL: v.URL, Events: append([]string{}, v.Events...), Secret: v.Generation, Shown: v.Shown}
+	if len(v.Previous) > 0 {
+		out.PreviousEnd = Timestamp(v.PreviousEnd)
+	}
+	return out
+}
+
+// set is edit by somebody, of a tenant that there is. It is recorded where it changes something.
+func (s *Service) set(ctx context.Context, tenant string, by By, change func(*SettingsRow) error) (SettingsRow, error) {
+	if err := s.checkTenant(ctx, tenant); err != nil {
+		return SettingsRow{}, err
+	}
+	return s.edit(ctx, tenant, change, func(ctx context.Context, c *storage.Change, before any, after shown) error {
+		if s.cfg.Audit == nil || reflect.DeepEqual(before, after) {
+			return nil
+		}
+		return s.cfg.Audit(ctx, c, audit.Act{
+			Kind: audit.SetWebhooks, By: cmp.Or(by.Name, "host"), Reason: by.Reason, Tenant: tenant, Object: "webhooks", Before: before, After: after, Tell: true,
+		})
+	})
+}
+
+// checkTenant refuses a tenant that does not exist.
+func (s *Service) checkTenant(ctx context.Context, tenant string) error {
+	if s.cfg.CheckTenant == nil {
+		return nil
+	}
+	if err := s.cfg.CheckTenant(ctx, tenant); err != nil {
+		return fmt.Errorf("webhook: settings of tenant %q: %w", tenant, err)
+	}
+	return nil
+}
+
+// edit reads or makes the tenant's row, changes it, records that, and commits it. before is nil
+// where there was no row.
+func (s *Service) edit(ctx context.Context, tenant string, change func(*SettingsRow) error, record func(ctx context.Context, c *storage.Change, before any, after shown) error) (SettingsRow, error) {
 	var out SettingsRow
 	err := storage.Decide(ctx, s.cfg.Store, func(ctx context.Context) (storage.Change, error) {
 		v, row, ok, err := SettingsTable.One(ctx, s.cfg.Store, storage.Tenant(tenant), settingsID)
 		if err != nil {
 			return storage.Change{}, err
 		}
-		if !ok {
+		var before any
+		if ok {
+			before = v.shown()
+		} else {
 			fresh, err := s.fresh()
 			if err != nil {
 				return storage.Change{}, err
@@ -307,10 +378,11 @@ func (s *Service) edit(ctx context.Context, tenant string, change func(*Settings
 			return storage.Change{}, err
 		}
 		out = v
-		return storage.Change{
+		c := storage.Change{
 			ID: s.cfg.NewID(), Partition: storage.Tenant(tenant),
 			Put: []storage.Row{SettingsTable.Row(settingsID, row.Version, time.Time{}, v)},
-		}, nil
+		}
+		return c, record(ctx, &c, before, v.shown())
 	})
 	return out, err
 }

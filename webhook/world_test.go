@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptopay-go/cryptopay/internal/audit"
 	"github.com/cryptopay-go/cryptopay/internal/secret"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
@@ -41,6 +42,8 @@ type world struct {
 	sent   []webhook.Delivery
 	answer func(webhook.Delivery) webhook.Result
 	host   bool // it also takes what no merchant is to be told of
+	acts   []audit.Act
+	known  func(tenant string) error // nil = every tenant is there
 }
 
 // Notify is the outside world: it takes down what arrives.
@@ -120,12 +123,26 @@ func (w *world) serve(s storage.Store) {
 		Now:   func() time.Time { return w.now },
 		NewID: func() string { w.ids++; return fmt.Sprintf("id-%06d", w.ids) },
 		Log:   slog.New(slog.NewJSONHandler(&w.logs, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Audit: w.record,
+		CheckTenant: func(_ context.Context, tenant string) error {
+			if w.known == nil {
+				return nil
+			}
+			return w.known(tenant)
+		},
 	})
 	require.NoError(w.t, err)
 }
 
+// record takes an act down, in the Change that it is told of.
+func (w *world) record(_ context.Context, c *storage.Change, a audit.Act) error {
+	require.Equal(w.t, storage.Tenant(a.Tenant), c.Partition)
+	w.acts = append(w.acts, a)
+	return nil
+}
+
 func (w *world) setup(tenant string) (secret string) {
-	_, full, err := w.svc.Setup(w.t.Context(), tenant, "https://"+tenant+".example.com/hook")
+	_, full, err := w.svc.Setup(w.t.Context(), tenant, "https://"+tenant+".example.com/hook", webhook.By{})
 	require.NoError(w.t, err)
 	return full
 }

@@ -277,7 +277,7 @@ func (g *gateway) ensureWebhook(ctx context.Context, t *tenant) error {
 	if err != nil || have.URL == t.webhook {
 		return err
 	}
-	patch := webhook.Patch{URL: &t.webhook}
+	patch := webhook.Patch{URL: &t.webhook, By: webhook.By(bySettings)}
 	if have.URL == "" {
 		patch.Secret = &t.webhookSecret
 	}

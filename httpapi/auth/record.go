@@ -8,13 +8,13 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
-// record adds an act to the Change that does it. object is a client id, or the id of a key.
+// record adds an act to the Change that does it, and tells the host of it. object is a client id, or the id of a key.
 func (s *Service) record(ctx context.Context, c *storage.Change, kind string, by By, tenant, object string, before, after any) error {
 	if s.audit == nil {
 		return nil
 	}
 	return s.audit(ctx, c, audit.Act{
-		Kind: kind, By: cmp.Or(by.Name, "host"), Reason: by.Reason, Tenant: tenant, Object: object, Before: before, After: after,
+		Kind: kind, By: cmp.Or(by.Name, "host"), Reason: by.Reason, Tenant: tenant, Object: object, Before: before, After: after, Tell: true,
 	})
 }
 

@@ -42,8 +42,8 @@ type Config struct {
 	// versions before seals: App.Unsealed. Set it before an upgrade from such a version.
 	// Defaults to never.
 	Unsealed func(ctx context.Context) (bool, error)
-	// Audit records each application and API key that is made or deleted in its Change:
-	// App.Audit of the App over the same Store. Defaults to none.
+	// Audit records each application and API key that is made or deleted in its Change, and tells
+	// the host's consumers of it: App.Audit of the App over the same Store. Defaults to none.
 	Audit audit.Record
 	// Log hears of credentials that were edited in the database. Defaults to discarding.
 	Log *slog.Logger

@@ -149,6 +149,7 @@ type UpdateWebhooks struct {
 	WebhookURL    *string   `json:"webhook_url,omitempty"`
 	WebhookSecret *string   `json:"webhook_secret,omitempty"`
 	EnabledEvents *[]string `json:"enabled_events,omitempty"`
+	EndPrevious   bool      `json:"end_previous,omitempty"` // the secret before signs nothing any more: for one that has leaked
 }
 
 // WebhookTest is what became of a test delivery.
@@ -227,7 +228,8 @@ func (c *Client) Webhooks(ctx context.Context) (w Webhooks, err error) {
 }
 
 // EditWebhooks changes the settings. A new secret is sent once: sent again, it
-// would take the place of the one before, which signs for another day.
+// would take the place of the one before, which signs for another day, or until
+// EndPrevious.
 func (c *Client) EditWebhooks(ctx context.Context, in UpdateWebhooks) (w Webhooks, err error) {
 	err = c.do(ctx, call{method: http.MethodPatch, path: "/user/webhooks/", body: in, again: in.WebhookSecret == nil}, &w)
 	return w, err

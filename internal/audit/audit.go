@@ -51,6 +51,8 @@ const (
 	CreateKey = "create_api_key"
 	DeleteKey = "delete_api_key"
 
+	SetWebhooks = "set_webhooks" // URL, events or secret of a tenant
+
 	// What the operator's command does in many Changes, or in none of ours: it is recorded
 	// before it begins.
 	CreateTenant = "create_tenant"

@@ -46,7 +46,7 @@ func newStory(t *testing.T, currency string, at map[int]failing.Fault) *story {
 	name, err := w.app.Wallets.Create(t.Context(), w.tenant, wallet.CreateInput{Name: "sub", ExternalID: "sub"})
 	require.NoError(t, err)
 	s.sub = name.ID
-	_, _, err = w.app.Webhooks.Setup(t.Context(), w.tenant, "https://shop.example.com/hook")
+	_, _, err = w.app.Webhooks.Setup(t.Context(), w.tenant, "https://shop.example.com/hook", webhook.By{})
 	require.NoError(t, err)
 	truth := w.store.Store
 	s.f = &failing.Commits{Store: truth, At: at, Counts: func(c *storage.Change) bool {

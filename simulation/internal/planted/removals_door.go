@@ -649,9 +649,9 @@ var doorRemovals = []Bug{
 		What: "the first secret is printed twice", Package: "examples/gateway", Test: "TestFS10_SecretsDoNotLieAround",
 	},
 	{
-		ID: "FS12-reads-ahead", File: "webhook/http.go",
-		Old:  "	readAhead = 16\n",
-		New:  "	readAhead = 4096\n",
+		ID: "FS12-reads-ahead", File: "webhook/conn.go",
+		Old:  "	if c.asked.Load() <= 0 {",
+		New:  "	if c.asked.Load() < 0 {",
 		What: "a receiver writes into the host's default logger", Package: "webhook", Test: "TestFS12_DefaultLogger",
 	},
 	{
