@@ -3,6 +3,7 @@ package cryptopay_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -295,6 +296,10 @@ func TestFM03_ReorgTakesTheLossOfASweepBack(t *testing.T) {
 	}
 }
 
+func postsALoss(c *storage.Change) bool {
+	return slices.ContainsFunc(c.Post, func(x ledger.Tx) bool { return strings.Contains(x.ID, "less/") })
+}
+
 // TestFM03_TaxedSweepCrashAtEachStep: wherever a commit fails while a sweep that lost a fee lands, the loss is booked once,
 // and the currency is halted.
 func TestFM03_TaxedSweepCrashAtEachStep(t *testing.T) {
@@ -313,10 +318,8 @@ func TestFM03_TaxedSweepCrashAtEachStep(t *testing.T) {
 			p := h.arrives()
 			h.taxes(100)
 			loses := func(c *storage.Change) bool {
-				for _, x := range c.Post {
-					if strings.Contains(x.ID, "less/") {
-						return true
-					}
+				if postsALoss(c) {
+					return true
 				}
 				for _, r := range c.Put {
 					switch {
@@ -328,7 +331,7 @@ func TestFM03_TaxedSweepCrashAtEachStep(t *testing.T) {
 				}
 				return false
 			}
-			f.Counts = loses
+			f.Counts, f.Seen = loses, 0
 			if failAt > 0 {
 				f.At = map[int]failing.Fault{(failAt + 1) / 2: fault}
 			}
@@ -343,6 +346,7 @@ func TestFM03_TaxedSweepCrashAtEachStep(t *testing.T) {
 			if failAt == 0 {
 				steps = f.Seen
 			}
+			require.Len(t, f.Met, len(f.At))
 			f.At = nil
 			h.restart()
 			h.clock.Advance(2 * time.Minute)
@@ -354,7 +358,7 @@ func TestFM03_TaxedSweepCrashAtEachStep(t *testing.T) {
 		}
 		if failAt == 0 {
 			run(t)
-			require.Greater(t, steps, 4)
+			require.Greater(t, steps, 3)
 			continue
 		}
 		if (failAt+1)/2 > steps {
@@ -396,4 +400,60 @@ func TestFN07_PayoutThatBringsLessHaltsTheCurrencyForAll(t *testing.T) {
 	require.Equal(t, "completed", h.status(h.tenant, second))
 	require.Empty(t, h.losses(), "the recipient's, not the house's")
 	h.sound()
+}
+
+// TestFM03_EditedOutcomeBooksNoOtherLoss: somebody edits what a taxed sweep brought, or that it brought less, before
+// that is booked. The house books nothing by that, and what is true once it stands there again.
+func TestFM03_EditedOutcomeBooksNoOtherLoss(t *testing.T) {
+	t.Parallel()
+	for name, edit := range map[string]func(o *outgoing.Outcome){
+		"a greater loss": func(o *outgoing.Outcome) { o.Amount -= 50_000_000 },
+		"a smaller one":  func(o *outgoing.Outcome) { o.Amount += 500_000 },
+		"none":           func(o *outgoing.Outcome) { o.Amount, o.Reason = 100_000_000, "" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := &failing.Commits{Store: memory.New()}
+			h := newHostOn(t, f, 817, "ETH")
+			h.float("ETH", "1")
+			h.covers("10")
+			p := h.arrives()
+			h.taxes(100)
+			f.Counts, f.Seen = postsALoss, 0
+			f.At = map[int]failing.Fault{1: failing.Undone}
+			for range 120 {
+				h.clock.Advance(15 * time.Second)
+				h.chains["ETH"].Mine(1)
+				if _ = h.app.Step(t.Context()); len(f.Met) > 0 {
+					break
+				}
+			}
+			require.Len(t, f.Met, 1)
+			f.At = nil
+			rows, err := h.store.Find(t.Context(), storage.Query{Table: outgoing.Outcomes.Table, Partition: ether, Limit: 100})
+			require.NoError(t, err)
+			put := func(row storage.Row, as outgoing.Outcome) {
+				_, at, _, err := outgoing.Outcomes.One(t.Context(), h.store, ether, row.ID)
+				require.NoError(t, err)
+				require.NoError(t, storage.CommitOne(t.Context(), h.store, storage.Change{
+					ID: fmt.Sprint("thief/", at.Version), Partition: ether, Put: []storage.Row{outgoing.Outcomes.Row(row.ID, at.Version, h.clock.Now(), as)},
+				}))
+			}
+			for _, r := range rows {
+				if was := outgoing.Outcomes.Value(r); was.Purpose == chain.ForSweep {
+					edited := was
+					edit(&edited)
+					put(r, edited)
+					h.mine(20)
+					require.Empty(t, h.losses())
+					put(r, was)
+				}
+			}
+			h.clock.Advance(2 * time.Minute)
+			h.mine(20)
+			require.Equal(t, []string{"less -1000000"}, h.losses())
+			h.agree(p)
+			h.sound()
+		})
+	}
 }

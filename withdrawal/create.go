@@ -3,8 +3,11 @@ package withdrawal
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"time"
+
+	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/internal/fault"
@@ -108,11 +111,44 @@ func (s *Service) drafted(ctx context.Context, tenant string, in CreateInput, c 
 		return Withdrawal{}, err
 	}
 	w, err := s.written(ctx, tenant, in, c, to, p)
+	if err == nil {
+		w.Required = s.required(ctx, c, w.Amount, s.worth)
+	}
 	w.ID = s.c.NewID()
 	return w, err
 }
 
-// written is drafted with its price, and without an id.
+// required is how many confirmations complete a withdrawal of an amount: Config.Confirmations, or
+// those of the currency's step by the value, where they are more. The payout side settles at the
+// currency's own confirmations where the steps do not wait for the network's finality, so no more
+// than those are asked for.
+func (s *Service) required(ctx context.Context, c *chain.Currency, a ledger.Amount, worth worthSource) int64 {
+	base := max(0, s.c.Confirmations(c))
+	if base == 0 || len(c.Steps) == 0 {
+		return base
+	}
+	usd, known := worth(ctx, c)
+	need := c.Needs(c.Decimal(a).Mul(usd), known).Confirmations
+	if !c.Steps[len(c.Steps)-1].WaitFinal {
+		need = min(need, c.Confirmations)
+	}
+	return max(base, need)
+}
+
+// worthSource is worth, or what remembers its answers.
+type worthSource func(ctx context.Context, c *chain.Currency) (usd decimal.Decimal, known bool)
+
+// worth is the price of a coin in USD now, for required. Without an answer the most confirmations
+// are needed.
+func (s *Service) worth(ctx context.Context, c *chain.Currency) (usd decimal.Decimal, known bool) {
+	usd, err := s.rate(ctx, c.Token, "USD")
+	if err != nil {
+		s.c.Log.LogAttrs(ctx, slog.LevelWarn, "price_unavailable", slog.String("currency", c.Code), slog.Any("error", err))
+	}
+	return usd, err == nil
+}
+
+// written is drafted with its price, and without an id and what it needs to be completed.
 func (s *Service) written(ctx context.Context, tenant string, in CreateInput, c *chain.Currency, to chain.Address, p Price) (Withdrawal, error) {
 	err := s.checkPrice(c, p)
 	if err == nil && s.c.Deliverable != nil {
@@ -129,7 +165,7 @@ func (s *Service) written(ctx context.Context, tenant string, in CreateInput, c 
 		Tenant: tenant, CustomID: in.CustomID, CallbackURL: in.CallbackURL,
 		Currency: c.Code, Network: string(c.Network), Token: c.Token, Address: string(to), Memo: in.Memo, SentMemo: sent,
 		Requested: p.Requested, Amount: p.Amount, PlatformFee: p.PlatformFee, NetworkFee: p.NetworkFee,
-		Rank: rank(p.Amount, c.Scale), Status: Pending, Required: max(0, s.c.Confirmations(c)), RequestedBy: in.By,
+		Rank: rank(p.Amount, c.Scale), Status: Pending, RequestedBy: in.By,
 	}, nil
 }
 

@@ -323,12 +323,32 @@ func (p *pricing) price(ctx context.Context) error {
 	if err := p.quotes(ctx, order, same, errs); err != nil {
 		return err
 	}
+	worth := p.worths()
 	for i, err := range errs {
 		if err != nil {
 			p.wrong.add(i, err)
+			continue
 		}
+		p.out[i].Required = p.s.required(ctx, p.c[i], p.out[i].Amount, worth)
 	}
 	return p.wrong.err()
+}
+
+// worths asks for the price of each currency once.
+func (p *pricing) worths() worthSource {
+	type price struct {
+		usd   decimal.Decimal
+		known bool
+	}
+	prices := map[string]price{}
+	return func(ctx context.Context, c *chain.Currency) (decimal.Decimal, bool) {
+		v, asked := prices[c.Code]
+		if !asked {
+			v.usd, v.known = p.s.worth(ctx, c)
+			prices[c.Code] = v
+		}
+		return v.usd, v.known
+	}
 }
 
 // quotes prices the withdrawals of each question. Where a quote depends on the coins that are

@@ -65,6 +65,7 @@ var aboutBooks = []Promise{
 	{ID: "I2", Rule: "A stored balance is the sum of its entries."},
 	{ID: "verify", Rule: "Asked to verify its books the library finds them right: entries, seals, holds, postings without a cause, gas set aside."},
 	{ID: "I15", Rule: "Nobody writes on a version of a row that he has not seen, and a claim gives a row to one alone."},
+	{ID: "loss", Rule: "What a token took of a move between addresses of ours is posted once when the move is final, and taken back as it was posted where a fork undoes that."},
 	{ID: "cost", Rule: "A cost is posted once per landed transaction of ours: all that left our addresses, less what came back, less what others were to get, rounded up."},
 	{ID: "balance", Rule: "A wallet has what its payments left it, less completed withdrawals with their fees, and what transfers and people brought or took; what a deep reorg took beyond that it owes."},
 	{ID: "I9", Rule: "pending is what open withdrawals and transfers hold, no more and no less: completed posts the hold once, and what ended has none."},
@@ -129,7 +130,7 @@ var aboutEnds = []Promise{
 // aboutLater are promises of which some is not built yet.
 var aboutLater = []Promise{
 	{ID: "I23", Rule: "After 24 h with fees at or below their median of seven days, no halt, and operator funds at or above need, every unit is spendable, or in a batch, below cost, a reserve, frozen by its issuer, unlisted, in suspense, or waits for more as a policy of its merchant says."},
-	{ID: "I23-taxed", Rule: "The same of a token that began to take fees or to rebase.", Open: "M03", Why: "A sweep moves what its address held when it was signed: what a rebase brought until it landed, or a fork gave back, stays behind."},
+	{ID: "I23-taxed", Rule: "The same of a token that began to take fees or to rebase."},
 	{ID: "I25", Rule: "Every unit in suspense is told to the host: it is listed with its merchant, coin, address, transaction and reason, and the list adds up to what the books have in suspense."},
 	{ID: "I25-alert", Rule: "The host is also told of it when it happens, at least once, whatever process dies: by an alert, or by the event that its consumer hears."},
 }
