@@ -130,7 +130,7 @@ var aboutEnds = []Promise{
 // aboutLater are promises of which some is not built yet.
 var aboutLater = []Promise{
 	{ID: "I23", Rule: "After 24 h with fees at or below their median of seven days, no halt, and operator funds at or above need, every unit is spendable, or in a batch, below cost, a reserve, frozen by its issuer, unlisted, in suspense, or waits for more as a policy of its merchant says."},
-	{ID: "I23-taxed", Rule: "The same of a token that began to take fees or to rebase."},
+	{ID: "I23-taxed", Rule: "The same of a token that began to take fees or to rebase.", Open: "M03", Why: "A sweep moves what its address held when it was signed: what a rebase brought until it landed, or a fork gave back, stays behind."},
 	{ID: "I25", Rule: "Every unit in suspense is told to the host: it is listed with its merchant, coin, address, transaction and reason, and the list adds up to what the books have in suspense."},
 	{ID: "I25-alert", Rule: "The host is also told of it when it happens, at least once, whatever process dies: by an alert, or by the event that its consumer hears."},
 }
