@@ -212,6 +212,9 @@ func (a *App) chains() error {
 		o.Trail = func(ctx context.Context) ([]chain.Block, error) { return n.in.Trail(ctx) }
 		o.Handle = both(func(ctx context.Context, o outgoing.Outcome) error { return a.outcome(ctx, n, o) }, o.Handle)
 		o.Raise = lowerBound(a.raise, o.Raise)
+		o.Less = func(ctx context.Context, in chain.Intent) ([]storage.Row, []storage.Event, error) {
+			return n.in.HaltAsset(ctx, in.Currency, string(outgoing.ReasonDeliveredLess))
+		}
 		o.Costly = func(ctx context.Context, in chain.Intent) (bool, error) { return a.Treasury.Costly(ctx, in) }
 		o.Ordered, o.Ending, o.Back, o.Sealed, o.Told = a.ordered, a.ending, a.sealedBack, a.sealedEndings, a.toldOf
 		o.Foreign = func(ctx context.Context, tenant string, coins ...chain.Coin) ([]string, error) {

@@ -33,8 +33,9 @@ type Halted struct {
 }
 
 // Library is who halted a currency where the library itself did: By of such a Halted. It
-// does so where a token's logs and balances differ (incoming.ReasonContradicted), and for one
-// tenant where the books and the chain do (reconcile.ReasonDiffer). Payouts
+// does so where a token's logs and balances differ (incoming.ReasonContradicted), or a payout or
+// sweep brought less than was ordered (outgoing.ReasonDeliveredLess), and for one
+// tenant where the books and the chain differ (reconcile.ReasonDiffer). Payouts
 // that are not signed wait then. What was signed goes on, because payouts of other
 // currencies wait behind its nonce.
 const Library = "cryptopay"

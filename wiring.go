@@ -494,7 +494,7 @@ func (a *App) payer(ctx context.Context, in *chain.Intent) (why string, err erro
 
 // haltedAsset says why paying out an asset is halted for a tenant, "" where it is not: its
 // network is, an operator has halted one of them (Operate.Halt), its logs and balances differ, a
-// payout of it delivered less than ordered, or a deep reorg left the tenant's house without
+// payout or sweep of it delivered less than ordered, or a deep reorg left the tenant's house without
 // equity in it.
 func (a *App) haltedAsset(ctx context.Context, tenant, currency string) (why string, err error) {
 	c, err := a.cfg.Registry.Currency(currency)
@@ -513,15 +513,15 @@ func (a *App) haltedAsset(ctx context.Context, tenant, currency string) (why str
 	if h, stops := halts.Stops(chain.Intent{Purpose: chain.ForWithdrawal, Tenant: tenant, Currency: currency}); stops {
 		return cmp.Or(h.Reason, "an operator has halted it"), nil
 	}
-	if h, _, halted, err := incoming.AssetHalts.One(ctx, a.joined(), network, c.Code); err != nil {
-		return "", err
-	} else if halted {
-		return cmp.Or(h.Reason, "the library has halted it"), nil
-	}
 	if less, err := a.Withdrawals.DeliveredLess(ctx, tenant, currency); err != nil {
 		return "", err
 	} else if less {
 		return lessDelivered(currency), nil
+	}
+	if h, _, halted, err := incoming.AssetHalts.One(ctx, a.joined(), network, c.Code); err != nil {
+		return "", err
+	} else if halted {
+		return cmp.Or(h.Reason, "the library has halted it"), nil
 	}
 	balances, err := a.joined().Balances(ctx, storage.Tenant(tenant))
 	if err != nil {

@@ -179,14 +179,14 @@ func pace(round int) time.Duration {
 	return 3 * time.Hour
 }
 
-// undiffer lifts what was halted over a difference between the books and the chain: the operators
-// have looked at it, as the alert asks them to.
+// undiffer lifts what was halted over a difference between the books and the chain, or over a token that brings
+// less than was sent: the operators have looked at it, as the alert asks them to.
 func (r *run) undiffer(t *task) {
 	ctx := context.Background()
 	halts, err := t.p.app.Operate.Halts(ctx)
 	r.excuse(t, err)
 	for _, h := range halts {
-		if h.By != cryptopay.Library || h.Reason != reconcile.ReasonDiffer {
+		if h.By != cryptopay.Library || h.Reason != reconcile.ReasonDiffer && h.Reason != string(outgoing.ReasonDeliveredLess) {
 			continue
 		}
 		_, err := t.p.app.Operate.Lift(ctx, cryptopay.HaltScope{Network: h.Network, Currency: h.Currency, Tenant: h.Tenant}, cryptopay.Call{By: "operator", Reason: "looked at the difference"})

@@ -104,15 +104,22 @@ func (m *merchant) topUp(n *network, all bool) string {
 const gasMoney = 100
 
 // missing is what a merchant's house is short of in a currency: what a deep reorg took
-// after it was credited, at whatever price. Its payouts are halted until that is there.
+// after it was credited, at whatever price, or an issuer took of sweeps. Its payouts are halted until that is there.
 func (m *merchant) missing(c *chain.Currency) ledger.Amount {
 	var house ledger.Amount
 	for k, b := range m.r.truth.balances {
 		if k.part == storage.Tenant(m.id) && k.asset == c.Asset() && k.account.House() {
-			house += b.posted
+			house += b.posted - b.held // what is to be taken out covers nothing
 		}
 	}
-	return max(0, -house)
+	if house >= 0 {
+		return 0
+	}
+	dust, err := c.Units(c.Dust, ledger.Up) // less is not counted
+	if err != nil {
+		m.r.fail("world", "dust: %v", err)
+	}
+	return max(-house, dust)
 }
 
 // few brings coins for the gas of two transactions at the most.

@@ -14,7 +14,8 @@ import (
 
 // A payment that has landed and brought the recipient less than was ordered (a token
 // that takes a fee) is neither completed nor failed: it waits as WaitingDeliveredLess,
-// and other payouts of its currency wait with it, until an operator decides. One of a
+// and the tenant's other payouts of its currency wait with it, until an operator decides.
+// Those of every tenant wait until he lifts the halt: see outgoing.Config.Less. One of a
 // currency without required confirmations was completed before it landed: it stays
 // completed, and waits for the operator in the same way.
 

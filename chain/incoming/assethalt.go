@@ -32,6 +32,18 @@ func LiftAsset(ctx context.Context, store storage.Store, n chain.Network, curren
 	})
 }
 
+// HaltAsset returns the row and the event of a halt of a currency, for a Change of the network's partition that
+// says why: nothing where it is halted already.
+func (n *Network) HaltAsset(ctx context.Context, currency, reason string) (put []storage.Row, tell []storage.Event, err error) {
+	_, _, halted, err := AssetHalts.One(ctx, n.cfg.Store, n.part, currency)
+	if err != nil || halted {
+		return nil, nil, err
+	}
+	c := storage.Change{Put: []storage.Row{AssetHalts.Row(currency, 0, time.Time{}, AssetHalt{Reason: reason, Since: n.cfg.Now()})}}
+	c, err = n.telling(c)
+	return c.Put, c.Tell, err
+}
+
 // contradicted is the rows that halt the currencies of which a transfer was logged
 // otherwise than the balances moved.
 func (n *Network) contradicted(ctx context.Context, found []chain.Transfer) ([]storage.Row, error) {

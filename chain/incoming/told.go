@@ -10,8 +10,8 @@ import (
 
 // HaltChanged is the event of a halt that the library has begun or ended. The library halts a
 // network after a fork below its final blocks. Nothing is credited or sent there until an
-// operator resumes it. The library halts a currency whose logs and balances differ. Payouts of
-// that currency wait until an operator lifts the halt.
+// operator resumes it. The library halts a currency whose logs and balances differ, or of which
+// a payout or sweep brought less than was ordered. Payouts of that currency wait until an operator lifts the halt.
 type HaltChanged struct {
 	Network  chain.Network `json:"network"`
 	Currency string        `json:"currency,omitempty"` // "" = the whole network

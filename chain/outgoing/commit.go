@@ -66,10 +66,15 @@ func (n *Sender) commit(ctx context.Context, j *claimedIntent, s transition) err
 		}
 	}
 	j.v.Updated = n.Now()
+	halt, halted, err := n.distrust(ctx, j)
+	if err != nil {
+		return err
+	}
+	s.with = append(s.with, halt...)
 	var before map[string]int64
 	for {
 		c := storage.Change{
-			ID: changeID(op, j.id, j.version), Partition: n.part, Require: s.need, Drop: s.drop, Level: s.levels,
+			ID: changeID(op, j.id, j.version), Partition: n.part, Require: s.need, Drop: s.drop, Level: s.levels, Tell: slices.Clone(halted),
 			Put: append([]storage.Row{Intents.Row(j.id, j.version, s.due, j.v)}, s.with...),
 		}
 		if s.outcome != nil {

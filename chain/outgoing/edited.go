@@ -325,9 +325,38 @@ func (n *Sender) miscosted(ctx context.Context, rows []storage.Row, orders map[s
 		})
 		if order == nil || !took || !slices.Equal(o.Undone, order.v.Undone) {
 			why[r.ID] = "its outcome has other costs than its transactions"
+			continue
+		}
+		if why[r.ID], err = n.misdelivered(ctx, order, &o, byIntent[r.ID]); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// misdelivered says why an outcome is not to be told by which the house would book another loss of a move between
+// addresses of ours than its transaction had, "" = it is true.
+func (n *Sender) misdelivered(ctx context.Context, order *claimedIntent, o *Outcome, atts []*attempt) (why string, err error) {
+	less := o.Reason == ReasonDeliveredLess
+	switch {
+	case o.Purpose == chain.ForWithdrawal, o.State != Final, order.v.State != Final:
+		return "", nil
+	case less != (order.v.Reason == ReasonDeliveredLess):
+		return "its outcome brought less and its order did not, or the other way round", nil
+	case !less:
+		return "", nil
+	}
+	if err := n.ask(ctx, atts); err != nil {
+		return unproven, ctx.Err()
+	}
+	a := landed(atts) // nil where nodes keep no old ones: then the order's own word counts
+	switch {
+	case a == nil, o.Amount == order.paid(&a.v)-a.st.Shortfall:
+		return "", nil
+	case !n.final(order, &a.st): // a fork: another outcome takes its place
+		return unproven, nil
+	}
+	return "its outcome brought another sum than its transaction", nil
 }
 
 // ends reports whether an outcome tells the owner of an order that it is paid, or will not be.

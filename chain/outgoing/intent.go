@@ -93,7 +93,7 @@ type Outcome struct {
 	// the others. "" where Tx pays this one alone.
 	Batch string `db:"batch"`
 	// Undone are landings that forks took away after they were told as Settled, or put into another block in which they
-	// cost another sum, the oldest first. What each cost is to be taken back.
+	// cost, or brought, another sum, the oldest first. What each cost and lost is to be taken back.
 	Undone []Landing `db:"undone,json"`
 }
 
@@ -101,6 +101,8 @@ type Outcome struct {
 type Landing struct {
 	Tx   string        `json:"tx"`
 	Cost ledger.Amount `json:"cost"`
+	// Missing is how much less than was ordered reached the recipient, in units of Outcome.Currency.
+	Missing ledger.Amount `json:"missing,omitempty"`
 }
 
 // Outcomes is the table of facts for owners, in network partitions.

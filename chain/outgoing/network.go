@@ -102,6 +102,9 @@ type Config struct {
 	// because bringing them would cost too much of the withdrawal: it then shows
 	// ReasonBelowCost. Asked whenever one waits for coins. Defaults to no.
 	Costly func(ctx context.Context, in chain.Intent) (bool, error)
+	// Less is asked once for each order of which a transaction brought the recipient less than was ordered. What it
+	// returns is committed with that: rows and events of the network's partition. Defaults to nothing.
+	Less func(ctx context.Context, in chain.Intent) (put []storage.Row, tell []storage.Event, err error)
 	// GasFor names the currency of the sweep that a gas transfer is for, "" = not known:
 	// a halt of it stops the transfer. Defaults to never knowing.
 	GasFor func(ctx context.Context, in chain.Intent) (currency string, err error)

@@ -146,14 +146,17 @@ func (n *Sender) stays(ctx context.Context, j *claimedIntent, a *attempt) error 
 	if err != nil {
 		return err
 	}
-	cost, err := n.tookBefore(ctx, j, a)
+	was, err := n.landedBefore(ctx, j, a)
 	if err != nil {
 		return err
 	}
-	less := n.less(j, a)
-	rebooked := knows && cost != a.st.Cost && (a.st.Cost > 0 || n.lapses()) // Tron may take nothing
+	less, cost := n.less(j, a), was.Cost
+	dearer := cost != a.st.Cost && (a.st.Cost > 0 || n.lapses()) // Tron may take nothing
+	rebooked := knows && (dearer || was.Missing != a.st.Shortfall)
 	if rebooked {
-		j.v.Undone = append(slices.Clone(j.v.Undone), Landing{Tx: j.v.Tx, Cost: cost})
+		j.v.Undone = append(slices.Clone(j.v.Undone), was)
+	}
+	if rebooked && dearer {
 		cost, a.v.Cost = a.st.Cost, a.st.Cost
 		s.with = []storage.Row{Attempts.Row(a.tx, a.version, time.Time{}, a.v)}
 	}
@@ -185,7 +188,7 @@ func (n *Sender) reopen(ctx context.Context, j *claimedIntent, atts []*attempt, 
 	if err != nil {
 		return err
 	}
-	cost, err := n.tookBefore(ctx, j, landed)
+	was, err := n.landedBefore(ctx, j, landed)
 	if err != nil {
 		return err
 	}
@@ -212,7 +215,7 @@ func (n *Sender) reopen(ctx context.Context, j *claimedIntent, atts []*attempt, 
 		return err
 	}
 	if undone {
-		j.undo(cost, atts)
+		j.undo(was, atts)
 	}
 	j.v.ExecutedReported = j.v.ExecutedReported || j.v.Purpose == chain.ForWithdrawal // its owner was told that it is settled
 	j.v.State, j.v.Reason, j.v.Tx, j.v.BumpAt = Signed, ReasonReorged, landed.tx, n.Now().Add(n.StuckAfter)

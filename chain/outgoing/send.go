@@ -321,6 +321,15 @@ func (n *Sender) less(j *claimedIntent, a *attempt) Reason {
 	return ReasonDeliveredLess
 }
 
+// distrust is what Config.Less has committed with a step in which it is first seen that an order brought less. The
+// row of the order remembers that: it is asked again only after a fork has undone what it saw.
+func (n *Sender) distrust(ctx context.Context, j *claimedIntent) ([]storage.Row, []storage.Event, error) {
+	if n.Less == nil || j.v.Reason != ReasonDeliveredLess || j.waited == ReasonDeliveredLess {
+		return nil, nil, nil
+	}
+	return n.Less(ctx, j.intent())
+}
+
 // Shortfall asks the node how much less than was ordered the transaction of an order has brought its
 // recipient, in units of its currency. The error wraps ErrNoIntent for an unknown id, and ErrHelp where no
 // transaction in a block pays the order.

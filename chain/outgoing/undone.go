@@ -7,21 +7,20 @@ import (
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
-	"github.com/cryptopay-go/cryptopay/ledger"
 )
 
-// What a transaction cost is booked when it has settled. Where a deep reorg undoes that, the owner takes the
-// cost back and sets aside what the next landing may cost, before anything dearer is signed. IntentRow.Undone lists
+// What a transaction cost is booked when it has settled, and what a move of our own lost on its way. Where a deep
+// reorg undoes that, the owner takes both back and sets aside what the next landing may cost, before anything dearer is signed. IntentRow.Undone lists
 // all landings that were undone, so that each is taken back once, whichever outcome tells of it.
 
-// undo has the owner take back what the landing of Tx cost, and set aside what the next one may cost.
-func (j *claimedIntent) undo(cost ledger.Amount, atts []*attempt) {
+// undo has the owner take back what a landing cost and lost, and set aside what the next one may cost.
+func (j *claimedIntent) undo(was Landing, atts []*attempt) {
 	for _, r := range j.members {
 		if r.v.State == Signed && r.v.Tx == j.v.Tx {
 			r.v.Undone = append(slices.Clone(r.v.Undone), Landing{Tx: j.v.Tx}) // its cost is the leader's
 		}
 	}
-	j.v.Undone = append(slices.Clone(j.v.Undone), Landing{Tx: j.v.Tx, Cost: cost})
+	j.v.Undone = append(slices.Clone(j.v.Undone), was)
 	for _, a := range atts {
 		if a.v.State == Open {
 			j.v.Reserved = max(j.v.Reserved, a.v.MaxCost)
@@ -44,7 +43,7 @@ func (n *Sender) undoLate(ctx context.Context, j *claimedIntent, atts []*attempt
 	if err := n.bindAgain(ctx, j, atts, &s); err != nil {
 		return false, err
 	}
-	j.undo(a.v.Cost, atts)
+	j.undo(Landing{Tx: j.v.Tx, Cost: a.v.Cost}, atts)
 	a.v.Cost = 0
 	s.with = append(s.with, Attempts.Row(a.tx, a.version, time.Time{}, a.v))
 	s.outcome = n.outcome(j)
@@ -52,16 +51,24 @@ func (n *Sender) undoLate(ctx context.Context, j *claimedIntent, atts []*attempt
 	return true, n.commit(ctx, j, s)
 }
 
-// tookBefore is what was told that the attempt cost with which an intent had settled.
-func (n *Sender) tookBefore(ctx context.Context, j *claimedIntent, landed *attempt) (ledger.Amount, error) {
-	if landed.v.Cost != 0 {
-		return landed.v.Cost, nil
+// landedBefore is what was told of the attempt with which an intent had settled: what it cost, and how much less
+// than was ordered it brought.
+func (n *Sender) landedBefore(ctx context.Context, j *claimedIntent, landed *attempt) (Landing, error) {
+	was := Landing{Tx: j.v.Tx, Cost: landed.v.Cost}
+	if was.Cost != 0 && j.v.Reason != ReasonDeliveredLess {
+		return was, nil
 	}
-	o, _, _, err := Outcomes.One(ctx, n.Store, n.part, j.id) // an earlier version stored it here alone
+	o, _, _, err := Outcomes.One(ctx, n.Store, n.part, j.id)
 	if err != nil || o.CostTx != j.v.Tx {
-		return 0, err
+		return was, err
 	}
-	return o.Cost, nil
+	if was.Cost == 0 { // an earlier version stored it here alone
+		was.Cost = o.Cost
+	}
+	if o.State == Final && o.Reason == ReasonDeliveredLess {
+		was.Missing = j.paid(&landed.v) - o.Amount
+	}
+	return was, nil
 }
 
 // booked reports whether what the transaction of a reorged intent costs is booked still: it was reopened

@@ -312,6 +312,13 @@ var own = map[string]story{
 		w.pass(20)
 		w.pay(p)
 	}, after: 40},
+	"a sweep brings less": {alert: "CryptopayDeliveredLess", before: func(w *town) { w.fund("5") }, strike: func(w *town) {
+		w.pay(w.payment("500", "USDTERC20"))
+		w.eth.Mine(1)
+		c, err := chain.MainnetRegistry().Currency("USDTERC20")
+		require.NoError(w.t, err)
+		w.eth.SetBehaviour(c.Contract, sim.Behaviour{FeeBasisPoints: 100})
+	}, after: 60},
 	"a review":      {alert: "CryptopayWithdrawalReview", before: rich, strike: func(w *town) { w.withdraw("100", "ETH", "look") }, after: 5},
 	"a wrong price": {alert: "CryptopayRatesMissing", strike: func(w *town) { w.rates.Store(true) }, after: 20},
 }

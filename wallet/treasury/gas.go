@@ -368,16 +368,24 @@ func (t *Treasury) cost(ctx context.Context, o outgoing.Outcome) error {
 		if err := t.postCost(ctx, o, "undone/"+costID(o.Network, l.Tx, n), -l.Cost); err != nil {
 			return err
 		}
+		if err := t.undoLoss(ctx, o, l, n); err != nil {
+			return err
+		}
 	}
 	if o.CostTx == "" {
 		return nil
 	}
-	return t.postCost(ctx, o, costID(o.Network, o.CostTx, landed[o.CostTx]), o.Cost)
+	if err := t.postCost(ctx, o, costID(o.Network, o.CostTx, landed[o.CostTx]), o.Cost); err != nil {
+		return err
+	}
+	return t.loss(ctx, o, landed[o.CostTx])
 }
 
 // costID is the id of the posting of what a transaction cost that had landed so often before.
-func costID(network, tx string, before int) string {
-	id := "cost/" + network + "/" + tx
+func costID(network, tx string, before int) string { return landingID("cost/", network, tx, before) }
+
+func landingID(what, network, tx string, before int) string {
+	id := what + network + "/" + tx
 	if before > 0 {
 		id += fmt.Sprint("/", before)
 	}
@@ -389,11 +397,16 @@ func (t *Treasury) postCost(ctx context.Context, o outgoing.Outcome, id string, 
 	if err != nil || cost == 0 {
 		return err
 	}
+	return t.bear(ctx, o, id, gas.Asset(), cost)
+}
+
+// bear posts once that a transaction of ours took something from the house; below 0 it gives that back.
+func (t *Treasury) bear(ctx context.Context, o outgoing.Outcome, id string, asset ledger.Asset, cost ledger.Amount) error {
 	return storage.CommitOne(ctx, t.cfg.Store, storage.Change{
 		ID: id, Partition: storage.Tenant(o.Tenant),
 		Post: []ledger.Tx{{ID: id, Kind: ledger.KindFee, Ref: o.Intent, At: t.cfg.Now(), Legs: []ledger.Leg{
-			{Account: ledger.FeesNetwork, Asset: gas.Asset(), Delta: -cost},
-			{Account: ledger.Chain(o.Network), Asset: gas.Asset(), Delta: cost},
+			{Account: ledger.FeesNetwork, Asset: asset, Delta: -cost},
+			{Account: ledger.Chain(o.Network), Asset: asset, Delta: cost},
 		}}},
 	})
 }

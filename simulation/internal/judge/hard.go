@@ -15,7 +15,7 @@ var aboutHard = []Promise{
 	{ID: "theft", Rule: "A withdrawal whose row somebody edits in the database before it is signed pays nobody but whom it was ordered for, or waits with a reason; Verify names it."},
 	{ID: "rollout", Rule: "While a new currency is known to one process and not to another, what customers pay in it is credited or in suspense as ever."},
 	{ID: "delivered-less", Rule: "A withdrawal that was executed and brought less than was ordered is neither failed nor refunded, and completed only by an operator; one that was completed before it landed shows it until an operator has decided."},
-	{ID: "taxed", Rule: "Where a token took from holders what the books do not know of, its payouts are halted.", Open: "M03", Why: "Nothing compares the books with what the chain holds of a token."},
+	{ID: "taxed", Rule: "Where a token took from holders what the books do not know of, its payouts are halted.", Open: "M03", Why: "What a fee took of sweeps is booked; what a rebase took is named, and nobody adjusts the books: once an operator lifts the halt payouts go on."},
 	{ID: "traitor", Rule: "The signer signs no second payout with a nonce that it has signed with, and sends gas, sweeps and change to addresses of ours alone, whoever asks."},
 	{ID: "halted", Rule: "After a halt has returned nothing is sent within its scope but what it said is on its way, by any process, until it is lifted; one of a currency or merchant leaves alone what fills a nonce."},
 	{ID: "traitor-new", Rule: "The signer signs no payout that nobody has ordered."},

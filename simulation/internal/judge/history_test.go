@@ -166,6 +166,9 @@ func (h *history) goodBooks() {
 	for _, t := range h.chain().Sent {
 		h.post("cost/X/"+t.Tx, ledger.KindFee, gas(ledger.FeesNetwork, -t.Cost), gas(c, t.Cost))
 	}
+	taken := []ledger.Leg{leg(ledger.FeesNetwork, -10_000, 0), leg(c, 10_000, 0)}
+	h.post("less/X/t5", ledger.KindFee, taken...)
+	h.post("undone/less/X/t5", ledger.KindFee, leg(ledger.FeesNetwork, 10_000, 0), leg(c, -10_000, 0))
 	h.aside = 1000
 	// A reorg takes a deposit away that is partly spent, and it is mined again.
 	h.post("reverse/X/t2:0/1", ledger.KindAdjustment, leg(c, 20_000_000, 0), leg(sub, -14_801_981, 0), leg(owes, -5_000_000, 0), leg(ledger.FeesPlatform, -198_019, 0))

@@ -106,8 +106,12 @@ var breaks = map[string]func(h *history){
 	"verify":    func(h *history) { h.shop().Findings = []string{"a hold"} },
 	"I15":       func(h *history) { h.claims[0].Version = 1 },
 	"cost":      func(h *history) { h.chain().Sent[1].Cost++ },
-	"I4-aside":  func(h *history) { h.aside = 100_000_001 },
-	"repaid":    func(h *history) { h.changes[len(h.changes)-1].Post = h.changes[len(h.changes)-1].Post[:1] },
+	"loss": func(h *history) {
+		c := ledger.Leg{Account: ledger.Chain("X"), Asset: "USDTX", Delta: -10_000}
+		h.post("undone/less/X/t5/1", ledger.KindFee, c, ledger.Leg{Account: ledger.FeesNetwork, Asset: "USDTX", Delta: 10_000})
+	},
+	"I4-aside": func(h *history) { h.aside = 100_000_001 },
+	"repaid":   func(h *history) { h.changes[len(h.changes)-1].Post = h.changes[len(h.changes)-1].Post[:1] },
 	"I4-house": func(h *history) {
 		h.post("gift", ledger.KindAdjustment, ledger.Leg{Account: ledger.Float, Asset: "X", Delta: -100_000_000})
 	},

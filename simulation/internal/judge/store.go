@@ -25,6 +25,7 @@ type record struct {
 	owed     map[string]int64                        // by deposit: what its reversal left its wallet owing
 	aside    map[string]int64                        // for gas, by merchant and coin
 	costs    map[string]int64                        // by network and transaction: "ETH/hash"
+	losses   map[string]int64                        // by landing: "ETH/hash", and "ETH/hash/1" where it landed again
 }
 
 // credit is a transfer that was booked for a merchant: to a wallet or to suspense.
@@ -59,7 +60,7 @@ type Booked struct{ Posted, Held int64 }
 func newRecord() *record {
 	return &record{
 		changes: map[string]bool{}, posted: map[string]bool{}, versions: map[place]int64{}, lines: map[storage.Partition]map[string]Booked{},
-		credits: map[string]credit{}, topups: map[string]credit{}, costs: map[string]int64{}, owed: map[string]int64{}, aside: map[string]int64{},
+		credits: map[string]credit{}, topups: map[string]credit{}, costs: map[string]int64{}, losses: map[string]int64{}, owed: map[string]int64{}, aside: map[string]int64{},
 	}
 }
 
@@ -208,10 +209,17 @@ func (j *Judge) entered(part storage.Partition, tx *ledger.Tx, deep bool, find F
 	kind, cause, _ := strings.Cut(tx.ID, "/")
 	switch kind {
 	case "undone":
+		if lost, less := strings.CutPrefix(cause, "less/"); less {
+			j.loses(tx, lost, true)
+			return
+		}
 		cause = costOf(strings.TrimPrefix(cause, "cost/"))
 		_, there := j.record.costs[cause]
 		j.ask("cost", true, there && j.record.costs[cause] == -chainLeg(tx).units, "%s takes back what %s did not cost", tx.ID, cause)
 		delete(j.record.costs, cause)
+		return
+	case "less":
+		j.loses(tx, cause, false)
 		return
 	case "cost":
 		cause = costOf(cause)
@@ -255,6 +263,19 @@ func (j *Judge) entered(part storage.Partition, tx *ledger.Tx, deep bool, find F
 	j.ask("I5", !deep, err == nil && ok && final && m.Coin == in.coin && coin.units(m.Amount) == in.units,
 		"%s books %s %s, and its chain has %s %s there with %d blocks above it", tx.ID, coin.whole(in.units), in.coin, m.Amount, m.Coin, m.Above)
 	j.ask("I5-own", !deep, !m.Ours || kind != "topup", "%s books what we sent ourselves as the operator's", tx.ID)
+}
+
+// loses is that what a move of our own lost is booked once for a landing, and taken back as it was booked.
+func (j *Judge) loses(tx *ledger.Tx, landing string, back bool) {
+	was, there := j.record.losses[landing]
+	units := chainLeg(tx).units
+	if back {
+		j.ask("loss", true, there && was == -units, "%s takes back what was not lost", tx.ID)
+		delete(j.record.losses, landing)
+		return
+	}
+	j.ask("loss", true, !there && units > 0, "%s books what is booked, or a gain", tx.ID)
+	j.record.losses[landing] = units
 }
 
 // costOf is the network and the hash of a posting of what a transaction cost, without the number of

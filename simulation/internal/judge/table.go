@@ -65,6 +65,7 @@ var aboutBooks = []Promise{
 	{ID: "I2", Rule: "A stored balance is the sum of its entries."},
 	{ID: "verify", Rule: "Asked to verify its books the library finds them right: entries, seals, holds, postings without a cause, gas set aside."},
 	{ID: "I15", Rule: "Nobody writes on a version of a row that he has not seen, and a claim gives a row to one alone."},
+	{ID: "loss", Rule: "What a token took of a move between addresses of ours is posted once when the move is final, and taken back as it was posted where a fork undoes that."},
 	{ID: "cost", Rule: "A cost is posted once per landed transaction of ours: all that left our addresses, less what came back, less what others were to get, rounded up."},
 	{ID: "balance", Rule: "A wallet has what its payments left it, less completed withdrawals with their fees, and what transfers and people brought or took; what a deep reorg took beyond that it owes."},
 	{ID: "I9", Rule: "pending is what open withdrawals and transfers hold, no more and no less: completed posts the hold once, and what ended has none."},

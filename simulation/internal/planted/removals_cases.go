@@ -74,8 +74,8 @@ var caseRemovals = []Bug{
 	},
 	{
 		ID: "FN08-cost-of-the-other-branch", File: "chain/outgoing/reorg.go",
-		Old:     `	rebooked := knows && cost != a.st.Cost &&`,
-		New:     `	rebooked := !knows && cost != a.st.Cost &&`,
+		Old:     `	dearer := cost != a.st.Cost &&`,
+		New:     `	dearer := cost == a.st.Cost &&`,
 		What:    "what a transaction costs in the block of another branch is not booked",
 		Package: "chain/outgoing", Test: "TestFN08_CostInTheOtherBranch",
 	},

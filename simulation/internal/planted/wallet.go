@@ -46,8 +46,8 @@ var walletBugs = []Bug{
 	},
 	{
 		ID: "gas-from-platform-fees", File: "wallet/treasury/gas.go",
-		Old:  `{Account: ledger.FeesNetwork, Asset: gas.Asset(), Delta: -cost},`,
-		New:  `{Account: ledger.FeesPlatform, Asset: gas.Asset(), Delta: -cost},`,
+		Old:  `{Account: ledger.FeesNetwork, Asset: asset, Delta: -cost},`,
+		New:  `{Account: ledger.FeesPlatform, Asset: asset, Delta: -cost},`,
 		What: "gas is booked against what the platform earned",
 	},
 	{
