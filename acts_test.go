@@ -47,7 +47,7 @@ var decides = map[string]string{
 // the audit log: each method of their services that takes who calls it.
 var sets = map[string]string{
 	"Setup": audit.SetWebhooks, "Edit": audit.SetWebhooks,
-	"CreateApp": audit.CreateApp, "DeleteApp": audit.DeleteApp, "CreateKey": audit.CreateKey, "DeleteKey": audit.DeleteKey,
+	"CreateApp": audit.CreateApp, "DeleteApp": audit.DeleteApp, "DeleteAppIf": audit.DeleteApp, "CreateKey": audit.CreateKey, "DeleteKey": audit.DeleteKey,
 }
 
 // setsNothing are the methods of those services that change nothing that somebody has set. A client

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -177,7 +178,8 @@ type Config struct {
 	Treasury    treasury.Config
 	Outgoing    outgoing.Config
 	// OutgoingOn takes the place of Outgoing on the networks that it names: bounds of fees count
-	// each network's own coin, and blocks come at a pace of its own.
+	// each network's own coin, and blocks come at a pace of its own. Hooks that it leaves out are
+	// those of Outgoing.
 	OutgoingOn map[chain.Network]outgoing.Config
 	// Reconcile is how the books are held against each network.
 	Reconcile reconcile.Config
@@ -248,8 +250,10 @@ func (c Config) withDefaults() (Config, error) {
 		}
 	}
 	for _, n := range slices.Concat(slices.Collect(maps.Keys(c.PollOn)), slices.Collect(maps.Keys(c.OutgoingOn))) {
-		if _, err := c.Registry.Network(string(n)); err != nil {
+		if info, err := c.Registry.Network(string(n)); err != nil {
 			return c, fmt.Errorf("cryptopay: Config.PollOn or OutgoingOn names %q: %w", n, err)
+		} else if info.Code != n {
+			return c, fmt.Errorf("cryptopay: Config.PollOn or OutgoingOn names %q: its code is %q", n, info.Code)
 		}
 	}
 	for _, n := range c.Elsewhere {
@@ -354,9 +358,15 @@ func (c *Config) outgoingOn(client chain.Client) outgoing.Config {
 	if !own {
 		o = c.Outgoing
 	}
+	hooks, general := reflect.ValueOf(&o).Elem(), reflect.ValueOf(c.Outgoing)
+	for i := range hooks.NumField() {
+		if f := hooks.Field(i); f.Kind() == reflect.Func && f.IsNil() {
+			f.Set(general.Field(i))
+		}
+	}
 	info, err := c.Registry.Network(string(client.Network()))
 	if o.StuckAfter == 0 && err == nil && !c.onDemand(client) {
-		o.StuckAfter = max(info.HeadAge/3, 15*time.Minute)
+		o.StuckAfter = min(max(info.HeadAge/3, 15*time.Minute), time.Hour)
 	}
 	return o
 }

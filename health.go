@@ -130,7 +130,7 @@ const (
 	askFor   = probeFor * 9 / 10
 	// dueLong is for how long something may be due before a person should look.
 	dueLong = 5 * time.Minute
-	// behindLong is for how long a chain may not be read up to its tip.
+	// behindLong is for how long a chain may not be read up to its tip, beside the time between two polls.
 	behindLong = 5 * time.Minute
 )
 
@@ -355,21 +355,22 @@ func (a *App) nodeHealth(ctx context.Context, n *network) NodeHealth {
 	if w := st.Waits(); w != "" {
 		why = ": " + w
 	}
+	behind := behindLong + a.cfg.pollOn(n.name)
 	limit, waits := a.cfg.headAge(n.client), !a.cfg.onDemand(n.client)
 	switch {
 	case storeErr == nil && st.Halted != "":
 		out.Part = a.part(name, Down, "the network is halted, an operator must look: %s", st.Halted)
-	case err != nil && st.Waits() != "":
+	case err != nil && st.Waits() != "" && now.Sub(st.TipRead) < behind: // it answers others
 		out.Part = a.part(name, Degraded, "%s", st.Waits())
 	case err != nil:
-		out.Part = a.part(name, Down, "the node: %v", err)
+		out.Part = a.part(name, Down, "the node: %v%s", err, why)
 	case limit > 0 && out.HeadAge >= limit:
 		out.Part = a.part(name, Down, "the node stands still: its newest block is %s old", out.HeadAge.Round(time.Second))
 	case storeErr != nil:
 		out.Part = a.part(name, Degraded, "how far it was read is not known: %v", storeErr)
 	case st.Head == 0:
 		out.Part = a.part(name, Degraded, "it was not read yet")
-	case waits && now.Sub(st.TipRead) >= behindLong:
+	case waits && now.Sub(st.TipRead) >= behind:
 		out.Part = a.part(name, Degraded, "it was last read up to its tip %s ago, and is %d blocks behind%s", now.Sub(st.TipRead).Round(time.Second), out.Behind, why)
 	default:
 		out.Part = a.part(name, OK, "")

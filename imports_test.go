@@ -103,10 +103,10 @@ func TestWalls(t *testing.T) {
 		"chain/sim":        {"chain", "chain/internal/proof", "storage", "ledger"},
 		"chain/several":    {"chain", "chain/internal/proof", "ledger"},
 		"chain/evm":        {"chain", "chain/internal/follow", "chain/internal/proof", "chain/internal/transport", "internal/recall", "internal/safehttp", "ledger"},
-		"webhook":          {"storage", "storage/tally", "ledger", "internal/fairpool", "internal/fault", "internal/safehttp", "internal/secret"},
+		"webhook":          {"storage", "storage/tally", "ledger", "internal/audit", "internal/fairpool", "internal/fault", "internal/safehttp", "internal/secret"},
 		"chain/sim/remote": {"chain", "chain/internal/proof", "chain/sim", "internal/safehttp", "storage", "ledger"},
 		"payment": {
-			"chain", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "storage", "storage/stream", "storage/tally", "webhook", "internal/fairpool", "internal/fault", "internal/fsm", "internal/safehttp", "internal/secret",
+			"chain", "chain/internal/proof", "chain/incoming", "chain/rates", "internal/audit", "ledger", "storage", "storage/stream", "storage/tally", "webhook", "internal/fairpool", "internal/fault", "internal/fsm", "internal/safehttp", "internal/secret",
 		},
 		"withdrawal": {
 			"chain", "chain/mandate", "chain/internal/proof", "chain/incoming", "chain/rates", "internal/audit", "ledger", "storage", "storage/stream", "storage/tally", "webhook", "internal/fairpool", "internal/fault", "internal/fsm", "internal/person", "internal/recall", "internal/safehttp", "internal/secret",
@@ -118,7 +118,7 @@ func TestWalls(t *testing.T) {
 			"chain", "chain/mandate", "chain/internal/proof", "chain/incoming", "chain/rates", "internal/audit", "ledger", "payment", "storage", "storage/stream", "storage/tally", "webhook", "withdrawal",
 			"internal/fairpool", "internal/fault", "internal/fsm", "internal/person", "internal/recall", "internal/safehttp", "internal/secret",
 		},
-		"wallet":                   {"chain", "chain/internal/proof", "chain/incoming", "chain/rates", "ledger", "storage", "storage/stream", "storage/tally", "webhook", "internal/fairpool", "internal/fault", "internal/fsm", "internal/safehttp", "internal/secret"},
+		"wallet":                   {"chain", "chain/internal/proof", "chain/incoming", "chain/rates", "internal/audit", "ledger", "storage", "storage/stream", "storage/tally", "webhook", "internal/fairpool", "internal/fault", "internal/fsm", "internal/safehttp", "internal/secret"},
 		"httpapi/auth":             {"storage", "internal/audit", "ledger", "internal/fault"},
 		"httpapi/limit":            {},
 		"httpapi/limit/redislimit": {"httpapi/limit"},

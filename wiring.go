@@ -597,12 +597,18 @@ func (f fees) Quote(ctx context.Context, in chain.Intent) (ledger.Amount, error)
 // and may have been cheap when its fee was quoted: the bound is what a typical one
 // costs, some times over.
 func (f fees) maxCost(ctx context.Context, in chain.Intent) (ledger.Amount, error) {
-	fee, _, err := f.estimate(ctx, in)
+	to := in.To
+	in.To = ""
+	typical, _, err := f.estimate(ctx, in)
 	if err != nil {
 		return 0, err
 	}
-	in.To = ""
-	typical, _, err := f.estimate(ctx, in)
+	in.To = to
+	fee, _, err := f.estimate(ctx, in)
+	if errors.Is(err, chain.ErrNode) {
+		// The node has just answered. A recipient that is a contract can bring this about.
+		return 0, fmt.Errorf("what it costs to pay this recipient: %s", err.Error())
+	}
 	if err != nil {
 		return 0, err
 	}

@@ -138,43 +138,65 @@ func later(a, b *ledger.Entry) bool {
 	return cmp.Or(a.At.Compare(b.At), -cmp.Compare(a.Asset, b.Asset)) > 0
 }
 
+// skew is by how much the times of entries may be out of order in one line: processes decide by their
+// own clocks.
+const skew = time.Hour
+
 // skip passes the newest n entries, which there are, and reads few of them: it returns how many are
-// left to pass. Of k lines it looks at the entry n/k places back. Where that is the newest of these
-// entries, fewer than n stand before it in all lines together, and those of its own line are passed.
+// left to pass. Of k lines it looks at the entries n/k places back. What a line has newer than these in
+// all other lines has fewer than n entries before it, so it is passed: half of n/k at once.
 func (m *merge) skip(ctx context.Context, n int64) (left int64, err error) {
-	for n > 0 {
+	for {
 		m.lines = slices.DeleteFunc(m.lines, func(l line) bool { return l.before <= 1 })
-		switch len(m.lines) {
-		case 0:
+		k := int64(len(m.lines))
+		switch {
+		case k == 0 || n == 0:
 			return n, nil
-		case 1:
+		case k == 1:
 			m.lines[0].before -= n
 			return 0, nil
-		}
-		step, best := n/int64(len(m.lines)), -1
-		if step < historyPage/2 {
-			return n, nil // reading them costs no more
-		}
-		var newest ledger.Entry
-		for i, l := range m.lines {
-			if l.before <= step {
-				continue // it has not as many
-			}
-			got, err := m.store.Entries(ctx, m.p, m.account, l.asset, l.before-step+1, 1)
-			if err != nil {
-				return n, err
-			}
-			if len(got) == 1 && (best < 0 || later(&got[0], &newest)) {
-				best, newest = i, got[0]
-			}
-		}
-		if best < 0 {
+		case n < 8*k*k*historyPage: // to read them costs no more
 			return n, nil
 		}
-		m.lines[best].before -= step
-		n -= step
+		step := n / k
+		near, far := make([]time.Time, k), make([]time.Time, k) // zero: the line has not as many
+		for i := range m.lines {
+			if near[i], err = m.at(ctx, i, step/2); err != nil {
+				return n, err
+			}
+			if far[i], err = m.at(ctx, i, step); err != nil {
+				return n, err
+			}
+		}
+		passed := false
+		for i := range near {
+			newer := !near[i].IsZero()
+			for j := range far {
+				newer = newer && (i == j || near[i].After(far[j].Add(skew)))
+			}
+			if newer {
+				m.lines[i].before -= step / 2
+				n -= step / 2
+				passed = true
+			}
+		}
+		if !passed {
+			return n, nil
+		}
 	}
-	return n, nil
+}
+
+// at is the time of the entry so many places back in a line, zero where it has not as many.
+func (m *merge) at(ctx context.Context, i int, back int64) (time.Time, error) {
+	l := &m.lines[i]
+	if l.before <= back {
+		return time.Time{}, nil
+	}
+	got, err := m.store.Entries(ctx, m.p, m.account, l.asset, l.before-back+1, 1)
+	if err != nil || len(got) == 0 {
+		return time.Time{}, err
+	}
+	return got[0].At, nil
 }
 
 func (m *merge) page(ctx context.Context, f HistoryFilter) ([]HistoryEntry, error) {

@@ -147,6 +147,8 @@ type Config struct {
 	// MaxCost bounds what the network may take for one withdrawal, in units of the
 	// network's gas currency. It is asked once per withdrawal, with what is to be handed
 	// over.
+	// An error that wraps chain.ErrNode says that the node answers nobody: others of the network
+	// are not asked about in the same Step.
 	MaxCost func(ctx context.Context, in chain.Intent) (ledger.Amount, error)
 	// Spare is what of the house's equity in an asset nothing is set aside from, and the row
 	// that a Change which decides on it writes. PayMissing asks it. Defaults to the equity by

@@ -13,32 +13,38 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
-// silences are the networks whose node did not answer when it was asked last. Their withdrawals
-// come after all others.
+// silences are the networks whose node did not answer when it was asked last, and the tenants
+// about a recipient of whom it did not. Their withdrawals come after all others.
 type silences struct {
 	mu sync.Mutex
 	at map[string]bool
 }
 
-func (s *silences) note(network string, silent bool) {
+// note keeps of a withdrawal's network, and of its tenant there, whether they failed.
+func (s *silences) note(w *Withdrawal, node, recipient bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !silent {
-		delete(s.at, network)
-		return
-	}
 	if s.at == nil {
 		s.at = map[string]bool{}
 	}
-	s.at[network] = true
+	for key, silent := range map[string]bool{w.Network: node, ofTenant(w): recipient} {
+		if silent {
+			s.at[key] = true
+		} else {
+			delete(s.at, key)
+		}
+	}
 }
+
+func ofTenant(w *Withdrawal) string { return w.Network + "/" + w.Tenant }
 
 // last puts the withdrawals of silent networks behind the others.
 func (s *silences) last(rows []storage.Row) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	rank := func(r storage.Row) int {
-		if s.at[Withdrawals.Value(r).Network] {
+		w := Withdrawals.Value(r)
+		if s.at[w.Network] || s.at[ofTenant(&w)] {
 			return 1
 		}
 		return 0
@@ -79,10 +85,10 @@ func (p *pass) maxCost(ctx context.Context, w *Withdrawal) (ledger.Amount, error
 		return 0, err
 	}
 	cost, err := p.s.c.MaxCost(ctx, w.intent())
-	silent := errors.Is(err, chain.ErrNode)
-	if silent {
+	node := errors.Is(err, chain.ErrNode)
+	if node {
 		p.silent[w.Network] = err
 	}
-	p.s.silences.note(w.Network, silent)
+	p.s.silences.note(w, node, err != nil && !node && !errors.Is(err, chain.ErrTooDear))
 	return cost, err
 }

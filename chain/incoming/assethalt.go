@@ -33,11 +33,14 @@ func LiftAsset(ctx context.Context, store storage.Store, n chain.Network, curren
 }
 
 // HaltAsset returns the row and the event of a halt of a currency, for a Change of the network's partition that
-// says why: nothing where it is halted already.
+// says why. There is no event where it is halted already.
 func (n *Network) HaltAsset(ctx context.Context, currency, reason string) (put []storage.Row, tell []storage.Event, err error) {
-	_, _, halted, err := AssetHalts.One(ctx, n.cfg.Store, n.part, currency)
-	if err != nil || halted {
+	_, row, halted, err := AssetHalts.One(ctx, n.cfg.Store, n.part, currency)
+	if err != nil {
 		return nil, nil, err
+	}
+	if halted { // written as it is, so that it is no longer there when a Lift came between
+		return []storage.Row{row}, nil, nil
 	}
 	c := storage.Change{Put: []storage.Row{AssetHalts.Row(currency, 0, time.Time{}, AssetHalt{Reason: reason, Since: n.cfg.Now()})}}
 	c, err = n.telling(c)

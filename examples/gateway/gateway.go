@@ -302,9 +302,9 @@ func hasOrigin(base string) bool {
 }
 
 // baseURL is the public address: that of the settings, else what this process listens on where
-// that is loopback, "" = none.
+// that is loopback and no proxy stands before it, "" = none.
 func (g *gateway) baseURL(listening net.Addr) string {
-	if at, ok := listening.(*net.TCPAddr); g.s.base == "" && ok && at.IP.IsLoopback() {
+	if at, ok := listening.(*net.TCPAddr); g.s.base == "" && len(g.s.proxies) == 0 && ok && at.IP.IsLoopback() {
 		return "http://" + listening.String()
 	}
 	return g.s.base
