@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
-	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/payment"
 	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
@@ -62,7 +61,7 @@ var alertKinds = []string{
 	string(payment.AlertSuspense), string(payment.AlertReversed), string(payment.AlertQuarantined), string(payment.AlertUnreadable), string(payment.AlertUnscreened),
 	withdrawal.NoticeReview, withdrawal.NoticeResent, withdrawal.NoticeReorged, withdrawal.NoticeConflict, withdrawal.NoticeFailed,
 	withdrawal.NoticeAltered, withdrawal.NoticeShort, withdrawal.NoticeWaiting, withdrawal.NoticeHouse, withdrawal.NoticeUnreadable, SweepWaiting,
-	BooksDiffer, treasury.NoticeApart, treasury.NoticeRefill, string(outgoing.ReasonDeliveredLess),
+	BooksDiffer, treasury.NoticeApart, treasury.NoticeRefill, treasury.NoticeDeliveredLess,
 }
 
 func newRecord() *record {

@@ -12,6 +12,10 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
+// NoticeDeliveredLess is the Kind of a Notice: a move between addresses of ours brought less than was
+// sent, and payouts of the currency are halted.
+const NoticeDeliveredLess = "delivered_less"
+
 // A token that takes a fee of each transfer takes it of moves between addresses of ours, too: a sweep of 100 brings
 // 99. Nobody else owes what is missing, so it is a loss of the house, booked once when the move is final, as what the
 // network took for it is. What a payout brought less is its recipient's: see withdrawal.Service.DeliveredLess. The
@@ -79,7 +83,7 @@ func (t *Treasury) moved(ctx context.Context, o outgoing.Outcome) (ledger.Amount
 
 // tellLoss tells the operator of a loss after it is booked. After a crash in between it is told again.
 func (t *Treasury) tellLoss(ctx context.Context, o outgoing.Outcome, ordered ledger.Amount) {
-	n := Notice{Kind: string(outgoing.ReasonDeliveredLess), Tenant: o.Tenant, Network: chain.Network(o.Network), Currency: o.Currency, Reason: string(o.Reason), Since: o.At}
+	n := Notice{Kind: NoticeDeliveredLess, Tenant: o.Tenant, Network: chain.Network(o.Network), Currency: o.Currency, Reason: string(o.Reason), Since: o.At}
 	if o.Purpose == chain.ForSweep {
 		n.Sweep = o.Intent
 	}

@@ -106,7 +106,7 @@ type Config struct {
 
 // Notice tells the host of a sweep that waits, or of another Kind.
 type Notice struct {
-	Kind     string // "" = a sweep waits; NoticeApart, NoticeRefill, or outgoing.ReasonDeliveredLess: a move of our own brought less
+	Kind     string // "" = a sweep waits; NoticeApart, NoticeRefill or NoticeDeliveredLess
 	Tenant   string
 	Network  chain.Network
 	Sweep    string
