@@ -24,6 +24,7 @@ var (
 	_ chain.Historian    = (*client)(nil)
 	_ chain.Locator      = (*client)(nil)
 	_ chain.OnDemand     = (*client)(nil)
+	_ chain.Metered      = (*client)(nil)
 
 	_ chain.Development = (*client)(nil)
 )
@@ -43,6 +44,13 @@ func (k *client) ask(ctx context.Context, f func(v view) error) error {
 
 // Network implements chain.Client.
 func (k *client) Network() chain.Network { return k.c().opt.Network }
+
+// Usage implements chain.Metered: of all clients of the node.
+func (k *client) Usage() []chain.Usage {
+	k.c().mu.Lock()
+	defer k.c().mu.Unlock()
+	return []chain.Usage{{Total: k.n.calls}}
+}
 
 // OnDemand implements chain.OnDemand.
 func (k *client) OnDemand() bool { return !k.c().opt.Steady }

@@ -13,6 +13,7 @@ import (
 // Node is one node of the network, with the faults that a test gives it. It
 // starts honest. Faults are not part of a Snapshot.
 type Node struct {
+	calls   int64 // that it was asked
 	c       *Chain
 	rng     *rand.Rand
 	lag     int64
@@ -148,6 +149,7 @@ var errBroken = errors.New("sim: the connection broke")
 // call stands before every answer: what fails, fails here. The chain's lock is
 // held.
 func (n *Node) call(ctx context.Context) error {
+	n.calls++
 	if err := ctx.Err(); err != nil {
 		return err
 	}

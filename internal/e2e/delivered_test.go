@@ -73,7 +73,8 @@ func (s *teller) lift(currency string) {
 }
 
 // covered has the operator bear what sweeps have lost so far, to the unit, and go on.
-func (s *teller) covered(currency string) {
+// Of what he brings a share is kept, too.
+func (s *teller) covered(currency string, keeps decimal.Decimal) {
 	s.t.Helper()
 	c, err := chain.MainnetRegistry().Currency(currency)
 	require.NoError(s.t, err)
@@ -86,7 +87,7 @@ func (s *teller) covered(currency string) {
 		}
 	}
 	if equity < 0 {
-		s.topUp(currency, c.Decimal(-equity).String())
+		s.topUp(currency, c.Decimal(-equity).Div(decimal.NewFromInt(1).Sub(keeps)).RoundUp(int32(c.Scale)).String())
 		s.mine(70)
 	}
 	s.lift(currency)
@@ -98,7 +99,7 @@ func (s *teller) covered(currency string) {
 func deliversLess(s *teller, fee, plain string, keeps decimal.Decimal, to func(i int) string) {
 	t := s.t
 	t.Helper()
-	s.covered(fee)
+	s.covered(fee, keeps)
 	w := s.ask("100", fee, to(1))
 	short := s.short(w.ID)
 	require.Equal(t, withdrawal.Processing, short.Status, "neither failed nor completed")

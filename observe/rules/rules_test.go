@@ -318,7 +318,7 @@ var own = map[string]story{
 		c, err := chain.MainnetRegistry().Currency("USDTERC20")
 		require.NoError(w.t, err)
 		w.eth.SetBehaviour(c.Contract, sim.Behaviour{FeeBasisPoints: 100})
-	}, after: 60},
+	}, after: 40},
 	"a review":      {alert: "CryptopayWithdrawalReview", before: rich, strike: func(w *town) { w.withdraw("100", "ETH", "look") }, after: 5},
 	"a wrong price": {alert: "CryptopayRatesMissing", strike: func(w *town) { w.rates.Store(true) }, after: 20},
 }
@@ -467,7 +467,7 @@ func TestE10_RulesAndBoardAreOfTheRunbookAndTheMetrics(t *testing.T) {
 			}
 		}
 	}
-	require.Len(t, kinds, 19)
+	require.Len(t, kinds, 20)
 	names := map[string]bool{observe.Steps + "_bucket": true}
 	for _, m := range observe.Metrics() {
 		names[m.Name] = true
