@@ -86,7 +86,9 @@ func TestStep_CatchesUpAfterDowntime(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, w.clock.Now(), st.TipRead)
 	require.Equal(t, w.truth(), w.summary(w.store))
-	require.Equal(t, incoming.Status{Network: eth, Head: 41, HeadTime: w.chain.Head().Time, Final: 0, Tip: 41, TipSince: st.TipSince, TipRead: st.TipRead}, st)
+	require.Len(t, st.Usage, 1)
+	require.Positive(t, st.Usage[0].Total)
+	require.Equal(t, incoming.Status{Network: eth, Head: 41, HeadTime: w.chain.Head().Time, Final: 0, Tip: 41, TipSince: st.TipSince, TipRead: st.TipRead, Usage: st.Usage}, st)
 }
 
 func TestStep_StartsAtTheHead(t *testing.T) {

@@ -99,6 +99,17 @@ func waits(g *gateway) map[string]int {
 			}
 		}
 	}
+	rows, err := g.store.Find(context.Background(), storage.Query{
+		Table: withdrawal.Withdrawals.Table, Partition: storage.Tenant(tenantID), Limit: 100,
+		Where: []storage.Cond{{Column: "status", Op: storage.Eq, Value: withdrawal.Pending}},
+	})
+	if err != nil {
+		out[err.Error()]++
+	}
+	for _, row := range rows {
+		w := withdrawal.Withdrawals.Value(row)
+		out[fmt.Sprint("withdrawal ", w.Currency, " ", w.Stage, " ", w.Waiting, " ", w.Reason)]++
+	}
 	return out
 }
 
