@@ -209,7 +209,7 @@ func TestFS08_WhoSetWebhooksIsKnown(t *testing.T) {
 	})
 }
 
-// TestFS08_TheHostHearsOfCredentials: each that is made or deleted is told in the system's partition,
+// TestFS08_TheHostHearsOfCredentials: the system's partition has an event of each credential that is made or deleted,
 // in the Change that does it.
 func TestFS08_TheHostHearsOfCredentials(t *testing.T) {
 	insiders(t, func(t *testing.T, i *insider) {

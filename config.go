@@ -354,14 +354,14 @@ func (c *Config) pollOn(n chain.Network) time.Duration {
 // outgoingOn are the settings of one network's payouts. Where blocks may be long in coming, a
 // transaction has more time before it is replaced.
 func (c *Config) outgoingOn(client chain.Client) outgoing.Config {
-	o, own := c.OutgoingOn[client.Network()]
-	if !own {
-		o = c.Outgoing
-	}
-	hooks, general := reflect.ValueOf(&o).Elem(), reflect.ValueOf(c.Outgoing)
-	for i := range hooks.NumField() {
-		if f := hooks.Field(i); f.Kind() == reflect.Func && f.IsNil() {
-			f.Set(general.Field(i))
+	o := c.Outgoing
+	if own, ok := c.OutgoingOn[client.Network()]; ok {
+		o = own
+		to, general := reflect.ValueOf(&o).Elem(), reflect.ValueOf(c.Outgoing)
+		for i := range to.NumField() {
+			if f := to.Field(i); f.Kind() == reflect.Func && f.IsNil() {
+				f.Set(general.Field(i))
+			}
 		}
 	}
 	info, err := c.Registry.Network(string(client.Network()))

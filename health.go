@@ -351,17 +351,18 @@ func (a *App) nodeHealth(ctx context.Context, n *network) NodeHealth {
 	if !newest.IsZero() {
 		out.HeadAge = max(now.Sub(newest), 0)
 	}
+	crowd := st.Waits()
 	why := ""
-	if w := st.Waits(); w != "" {
-		why = ": " + w
+	if crowd != "" {
+		why = ": " + crowd
 	}
 	behind := behindLong + a.cfg.pollOn(n.name)
 	limit, waits := a.cfg.headAge(n.client), !a.cfg.onDemand(n.client)
 	switch {
 	case storeErr == nil && st.Halted != "":
 		out.Part = a.part(name, Down, "the network is halted, an operator must look: %s", st.Halted)
-	case err != nil && st.Waits() != "" && now.Sub(st.TipRead) < behind: // it answers others
-		out.Part = a.part(name, Degraded, "%s", st.Waits())
+	case err != nil && crowd != "" && now.Sub(st.TipRead) < behind: // it was read a short time ago
+		out.Part = a.part(name, Degraded, "%s", crowd)
 	case err != nil:
 		out.Part = a.part(name, Down, "the node: %v%s", err, why)
 	case limit > 0 && out.HeadAge >= limit:

@@ -40,8 +40,10 @@ func TestFT11_StuckAfterFitsTheNetwork(t *testing.T) {
 			h.rates.Set("LTC", "USD", dec("60000"))
 			h.chains[c.network] = sim.MustNew(sim.Options{Network: c.network, Registry: chain.MainnetRegistry(), Seed: 60, Now: h.clock.Now, Steady: !c.onDemand})
 			h.store = memory.New()
+			var asked atomic.Int64
 			h.configure = func(cfg *cryptopay.Config) {
 				cfg.Outgoing.StuckAfter = c.all
+				cfg.Outgoing.Halted = func(context.Context, chain.Intent) (string, error) { asked.Add(1); return "", nil }
 				if c.own > 0 {
 					cfg.OutgoingOn = map[chain.Network]outgoing.Config{c.network: {StuckAfter: c.own}}
 				}
@@ -64,6 +66,7 @@ func TestFT11_StuckAfterFitsTheNetwork(t *testing.T) {
 			require.True(t, ok)
 			require.Equal(t, outgoing.Signed, v.State)
 			require.Equal(t, c.want, v.BumpAt.Sub(h.clock.Now()))
+			require.Positive(t, asked.Load(), "a hook that one network leaves out is that of all")
 		})
 	}
 }
@@ -105,12 +108,13 @@ func (c countingTips) Tip(ctx context.Context) (chain.Tip, error) {
 // TestFT11_SettingsOfNetworksThatAreNone are refused, and so is a poll without a pause.
 func TestFT11_SettingsOfNetworksThatAreNone(t *testing.T) {
 	t.Parallel()
-	h := newHost(t, 62, "BTC")
+	h := newHost(t, 62, "BTC", "TRX")
 	for _, c := range []struct {
 		change func(*cryptopay.Config)
 		says   string
 	}{
 		{func(c *cryptopay.Config) { c.PollOn = map[chain.Network]time.Duration{"BTCC": time.Second} }, `PollOn or OutgoingOn names "BTCC"`},
+		{func(c *cryptopay.Config) { c.PollOn = map[chain.Network]time.Duration{"TRON": time.Second} }, `names "TRON": its code is "TRX"`},
 		{func(c *cryptopay.Config) { c.OutgoingOn = map[chain.Network]outgoing.Config{"EHT": {}} }, `PollOn or OutgoingOn names "EHT"`},
 		{func(c *cryptopay.Config) { c.PollOn = map[chain.Network]time.Duration{"BTC": 0} }, "Config.PollOn of BTC must be above 0"},
 	} {

@@ -186,7 +186,7 @@ type (
 	Balancer interface {
 		Balance(ctx context.Context, currency string, a Address) (decimal.Decimal, error)
 	}
-	// Metered counts what it asks its nodes.
+	// Metered is a client that counts the calls to its nodes.
 	Metered interface {
 		// Usage tells of each node. It asks none. Safe for concurrent use.
 		Usage() []Usage
@@ -648,14 +648,14 @@ func (e *UnfitError) Error() string { return e.Err.Error() + ": " + strings.Join
 
 func (e *UnfitError) Unwrap() error { return e.Err }
 
-// Usage is what this process asks one node.
+// Usage counts the calls of this process to one node.
 type Usage struct {
 	Node    string        // its name where a client has several
 	Total   int64         // calls since this client was made
 	Minute  int           // calls in the last minute, with those under way
 	Most    int           // calls in any minute; 0 = no bound
 	Waiting int           // calls that wait, as Most leaves no room for them
-	Waited  time.Duration // for how long there has always been such a call
+	Waited  time.Duration // for how long calls have waited without a break
 }
 
 // LimitedError is a node that was asked too often. It is chain.ErrNode.

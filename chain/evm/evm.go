@@ -55,9 +55,9 @@ type Options struct {
 	Batch int
 	// Group is how many blocks are read at once while catching up. Defaults to 8.
 	Group int
-	// CallsPerMinute is the most that this client asks a node in any minute, and a sixth of it in
-	// any ten seconds; each call of a batch counts. What is beyond
-	// waits: see Usage. At least 60. Defaults to 0: no bound.
+	// CallsPerMinute bounds the calls to a node in any minute, and a sixth of it those in any ten
+	// seconds. Each call of a batch counts.
+	// Calls beyond it wait: see Usage. At least 60; defaults to 0, no bound.
 	CallsPerMinute int
 	// LogSpan is how many blocks one eth_getLogs of History covers. Defaults to 2000.
 	LogSpan int64

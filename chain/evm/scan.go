@@ -361,7 +361,7 @@ func (c *Client) logsOfReceipts(ctx context.Context, r *reading) ([]logEntry, er
 	if err != nil {
 		return nil, err
 	}
-	if len(list) < len(r.txs) { // a state sync may have one that the block does not list
+	if len(list) < len(r.txs) { // a state sync has a receipt, and the block may not list it
 		return nil, fmt.Errorf("%w: %d receipts of the %d transactions of block %s", chain.ErrNode, len(list), len(r.txs), r.Hash)
 	}
 	var out []logEntry

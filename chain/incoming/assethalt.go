@@ -39,7 +39,7 @@ func (n *Network) HaltAsset(ctx context.Context, currency, reason string) (put [
 	if err != nil {
 		return nil, nil, err
 	}
-	if halted { // written as it is, so that it is no longer there when a Lift came between
+	if halted { // it is written unchanged: where a Lift drops it meanwhile the Change conflicts, and this is asked again
 		return []storage.Row{row}, nil, nil
 	}
 	c := storage.Change{Put: []storage.Row{AssetHalts.Row(currency, 0, time.Time{}, AssetHalt{Reason: reason, Since: n.cfg.Now()})}}

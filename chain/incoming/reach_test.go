@@ -20,7 +20,7 @@ type archive struct {
 	chain.Locator
 	state int64 // it has that of blocks from this height on
 	most  int   // transfers at once, 0 = any number
-	fails error // of what is asked below the blocks that a trail has
+	fails error // what every question about a block older than the trail returns
 	asked []string
 }
 
@@ -103,8 +103,8 @@ func TestFN05_WhatComesBetweenTwoRoundsIsProven(t *testing.T) {
 	}
 }
 
-// TestFN05_ALongWayBackIsAFewQuestions: after a long pause each question is of twice as many
-// blocks as the one before, and of those alone to whom something is still lacking.
+// TestFN05_ALongWayBackIsAFewQuestions: after a long pause each question covers twice as many
+// blocks as the one before. It names the addresses alone whose coins are not all found yet.
 func TestFN05_ALongWayBackIsAFewQuestions(t *testing.T) {
 	t.Parallel()
 	w, a := newArchive(t, 102)

@@ -75,9 +75,9 @@ type Options struct {
 	HTTP *http.Client
 	// MaxBody is the size in bytes above which an answer is refused. Defaults to 64 MiB.
 	MaxBody int64
-	// CallsPerMinute is the most that this client asks a node in any minute, and a sixth of it in
-	// any ten seconds; each request counts. What is beyond
-	// waits: see Usage. At least 60. Defaults to 0: no bound.
+	// CallsPerMinute bounds the calls to a node in any minute, and a sixth of it those in any ten
+	// seconds. Each request counts.
+	// Calls beyond it wait: see Usage. At least 60; defaults to 0, no bound.
 	CallsPerMinute int
 	// Parallel is how many ledgers are asked for at once while catching up.
 	// Defaults to 4.

@@ -72,9 +72,9 @@ type Options struct {
 	Batch int
 	// Group is how many blocks are read in one request while catching up. Defaults to 4.
 	Group int
-	// CallsPerMinute is the most that this client asks a node in any minute, and a sixth of it in
-	// any ten seconds; each call of a batch counts. What is beyond
-	// waits: see Usage. At least 60. Defaults to 0: no bound.
+	// CallsPerMinute bounds the calls to a node in any minute, and a sixth of it those in any ten
+	// seconds. Each call of a batch counts.
+	// Calls beyond it wait: see Usage. At least 60; defaults to 0, no bound.
 	CallsPerMinute int
 
 	// Target is how many blocks a transaction of ours may wait. Defaults to 3.

@@ -9,9 +9,9 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 )
 
-// Budget counts what a node is asked, and keeps it to a number of calls a minute. Those for
-// which there is no room wait, in the order in which they came: each process has a budget of
-// its own. It is safe for concurrent use. A nil Budget neither counts nor bounds.
+// Budget counts the calls to a node, and keeps them to a number a minute. Calls for which there
+// is no room wait in the order in which they came. Each process has a budget of its own. It is
+// safe for concurrent use. A nil Budget neither counts nor bounds.
 type Budget struct {
 	minute int // 0 = no bound
 	turn   chan struct{}
@@ -65,30 +65,18 @@ func (b *Budget) enter(ctx context.Context, n int) error {
 	if b == nil {
 		return nil
 	}
-	if b.minute == 0 {
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.begin(n)
-		return nil
-	}
-	select {
-	case b.turn <- struct{}{}:
-	default:
-		b.wait(n)
-		defer b.waited(n)
-		select {
-		case b.turn <- struct{}{}:
-		case <-ctx.Done():
-			return b.spent(ctx)
-		}
-	}
-	defer func() { <-b.turn }()
-	if b.take(n) {
+	if b.atOnce(n) {
 		return nil
 	}
 	b.wait(n)
 	defer b.waited(n)
-	for {
+	select {
+	case b.turn <- struct{}{}:
+		defer func() { <-b.turn }()
+	case <-ctx.Done():
+		return b.spent(ctx)
+	}
+	for !b.take(n) {
 		next := time.NewTimer(time.Second - wall().Sub(b.start)%time.Second) //nolint:forbidigo // see wall
 		select {
 		case <-next.C:
@@ -96,22 +84,31 @@ func (b *Budget) enter(ctx context.Context, n int) error {
 			next.Stop()
 			return b.spent(ctx)
 		}
-		if b.take(n) {
-			return nil
-		}
 	}
+	return nil
 }
 
 func (b *Budget) spent(ctx context.Context) error {
 	return fmt.Errorf("%w: no room within Options.CallsPerMinute (%d): %w", chain.ErrNode, b.minute, ctx.Err())
 }
 
+// atOnce takes room for n calls where there is some and nobody waits for it.
+func (b *Budget) atOnce(n int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.waiting == 0 && b.room(n)
+}
+
 func (b *Budget) take(n int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	// A call counts until ten seconds after the end of the second in which its answer came: when
-	// it reached the node nobody here knows.
-	if b.flying+b.ended(share)+n > b.minute/parts {
+	return b.room(n)
+}
+
+// room takes room for n calls where there is some. A call counts until ten seconds after the end of
+// the second in which its answer came: when it reached the node nobody here knows.
+func (b *Budget) room(n int) bool {
+	if b.minute > 0 && b.flying+b.ended(share)+n > b.minute/parts {
 		return false
 	}
 	b.begin(n)

@@ -176,6 +176,8 @@ func TestFN16_WhatWaitsForABudgetIsShown(t *testing.T) {
 		stop()
 		require.ErrorIs(t, <-failed, context.Canceled)
 		require.Equal(t, 30, n.Budget.Usage().Waiting)
+		time.Sleep(14 * time.Second) // the first has gone, and the second is the next
+		require.Equal(t, 20, n.Budget.Usage().Waiting)
 		all.Wait()
 		require.Equal(t, []int{0, 1, 2}, order)
 		require.Len(t, s.came, 40)
