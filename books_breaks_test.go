@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/cryptopaytest"
 	"github.com/cryptopay-go/cryptopay/payment"
@@ -238,6 +240,151 @@ func TestI26_CoinThatAForkTookAndBroughtBack(t *testing.T) {
 			h.days(2)
 			require.Empty(t, h.differences("BTC"))
 			h.sound()
+		})
+	}
+}
+
+// turns lets two work on a store, one at a time: each does a few reads, or many, before it is the
+// other's turn.
+type turns struct {
+	dice  *rand.Rand
+	left  int // reads of this turn
+	next  [2]chan struct{}
+	alone bool // one has ended
+}
+
+func newTurns(seed uint64) *turns {
+	return &turns{dice: rand.New(rand.NewPCG(7, seed)), next: [2]chan struct{}{make(chan struct{}), make(chan struct{})}}
+}
+
+// may gives the turn to the other, or not.
+func (x *turns) may(me int) {
+	if x.left--; x.left < 0 && !x.alone {
+		x.left = x.dice.IntN(1 << x.dice.IntN(7+2*me))
+		x.next[1-me] <- struct{}{}
+		<-x.next[me]
+	}
+}
+
+// TestFM03_LooksWhileOthersWork: whatever is paid, sent and mined between any two reads of a look,
+// no difference is named and nothing is explained that is none.
+func TestFM03_LooksWhileOthersWork(t *testing.T) {
+	t.Parallel()
+	for n, seeds := range map[chain.Network][]uint64{"BTC": {15, 26, 27}, "ETH": {15}} {
+		for _, seed := range seeds {
+			t.Run(fmt.Sprintf("%s, seed %d", n, seed), func(t *testing.T) {
+				t.Parallel()
+				x, store := newTurns(seed), &readStore{Store: memory.New()}
+				h := newHostOn(t, store, 80, n)
+				h.configure = func(c *cryptopay.Config) { c.Reconcile.Off = true }
+				h.restart()
+				looker, err := reconcile.New(reconcile.Config{
+					Store: &readStore{Store: store.Store, before: func(read string) {
+						if read == incoming.Sightings.Table.Name {
+							x.left = min(x.left, x.dice.IntN(2)) // its facts are of several reads
+						}
+						x.may(1)
+					}},
+					Client: h.chains[n].Client(), Registry: chain.MainnetRegistry(), Now: h.clock.Now, Calls: 1_000_000, Every: time.Second,
+				})
+				require.NoError(t, err)
+				looks := func() (all []reconcile.LookRow) {
+					rows, err := store.Store.Find(t.Context(), storage.Query{Table: reconcile.Looks.Table, Partition: storage.Network(string(n)), Limit: 1000})
+					require.NoError(t, err)
+					for _, r := range rows {
+						all = append(all, reconcile.Looks.Value(r))
+					}
+					return all
+				}
+				done, odd := make(chan error), []string(nil)
+				go func() {
+					<-x.next[1]
+					var failed error
+					for !x.alone && failed == nil {
+						_, failed = looker.Step(t.Context())
+						for _, v := range looks() {
+							for code, spot := range v.Spots {
+								odd = append(odd, fmt.Sprintf("%s: %+v", code, spot))
+							}
+						}
+					}
+					x.next[0] <- struct{}{}
+					done <- failed
+				}()
+				_, err = h.app.Hot(t.Context(), n, h.tenant)
+				require.NoError(t, err)
+				h.mine(1)
+				from := h.clock.Now().Add(time.Minute)
+				store.before = func(string) { x.may(0) }
+				h.float(n, "1")
+				p := h.create("5000", string(n))
+				h.pay(p, string(n), p.DueCoins())
+				for i := range 60 {
+					if i%2 == 0 {
+						h.withdraw("20", string(n))
+					}
+					h.mine(1)
+				}
+				x.alone = true
+				x.next[1] <- struct{}{}
+				<-x.next[0]
+				require.NoError(t, <-done)
+				require.Empty(t, h.differences(n))
+				require.Empty(t, odd)
+				looked := 0
+				for _, v := range looks() {
+					if v.Looked.After(from) {
+						looked++
+					}
+				}
+				require.Positive(t, looked)
+				h.sound()
+			})
+		}
+	}
+}
+
+// TestD17_RecoveredMoneyIsNoDifference: money came to an address that nobody watched any more, and a
+// look has explained it. An operator then has it found and booked.
+func TestD17_RecoveredMoneyIsNoDifference(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		currency string
+		stolen   bool // it is gone before it is found
+	}{{"BTC", false}, {"ETH", false}, {usdt, false}, {usdt, true}} {
+		t.Run(fmt.Sprintf("%s, stolen %t", c.currency, c.stolen), func(t *testing.T) {
+			t.Parallel()
+			cur, err := chain.MainnetRegistry().Currency(c.currency)
+			require.NoError(t, err)
+			h := newHost(t, 83, cur.Network)
+			h.configure = halting
+			h.restart()
+			world := h.chains[cur.Network]
+			p := h.create("500", cur.Code)
+			h.pay(p, cur.Code, p.DueCoins())
+			h.mine(20)
+			h.days(1)
+			h.clock.Advance(400 * 24 * time.Hour)
+			h.mine(2)
+			_, err = world.Pay(chain.Address(p.Address), cur.Code, dec("0.2"))
+			require.NoError(t, err)
+			h.mine(20)
+			h.days(2)
+			look, _, _, err := reconcile.Looks.One(t.Context(), h.store, storage.Network(string(cur.Network)), p.Address)
+			require.NoError(t, err)
+			require.Equal(t, []any{"0.2", reconcile.Unwatched}, []any{look.Spots[cur.Code].Explained.String(), look.Spots[cur.Code].Why})
+			if c.stolen {
+				world.Rebase(cur.Contract, 10)
+				h.days(2)
+				require.NotEmpty(t, h.differences(cur.Network))
+				return
+			}
+			found, _, err := h.app.Operate.RecoverDeposits(t.Context(), cur.Network, chain.Address(p.Address), 1, 0, because("a customer asked"))
+			require.NoError(t, err)
+			require.Equal(t, 1, found)
+			h.mine(20)
+			h.days(2)
+			require.Empty(t, h.differences(cur.Network))
 		})
 	}
 }

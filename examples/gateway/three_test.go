@@ -40,10 +40,10 @@ func TestC01_C04_C05_PausedAndKilledProcesses(t *testing.T) {
 	}
 	t.Logf("-kill.seed=%d", seed)
 	w := newTown(t, testenv.Postgres(t).DSN("postgres"))
+	stopMining := w.mine(seed) // before they start: a network that stands still is not served
+	defer stopMining()
 	all := w.startAll(point{}, point{}, point{})
 	w.float(all[0])
-	stopMining := w.mine(seed)
-	defer stopMining()
 	m := newMerchant(w, seed)
 	m.use(all...)
 	g := w.inspect()

@@ -41,15 +41,17 @@ type spec struct {
 }
 
 // start runs a server until the test ends. Another process may take the port
-// between choosing and using it, so a few are tried.
+// between choosing and using it, and processes of a server that was killed may
+// still hold its data: it is tried a few times, later each time.
 func start(t testing.TB, s spec) *Process {
 	t.Helper()
 	var err error
-	for range 5 {
+	for pause := 50 * time.Millisecond; pause < 10*time.Second; pause *= 2 {
 		var p *Process
 		if p, err = try(t, s); err == nil {
 			return p
 		}
+		time.Sleep(pause)
 	}
 	t.Fatalf("testenv: %s does not start: %v", s.name, err)
 	return nil

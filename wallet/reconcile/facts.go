@@ -37,7 +37,7 @@ type account struct {
 	in     []inflow
 	out    []outflow
 	coins  []coin
-	seen   int                        // transfers that were read, where coins are outputs
+	came   []inflow                   // transfers that were read, where coins are outputs
 	moving map[string]decimal.Decimal // coins of outputs that may have left before the reading, by outpoint
 }
 
@@ -427,7 +427,7 @@ const never = int64(1) << 62
 // unkept adds the outputs that are no coins by their rows: they are below the dust limit, or final
 // only now, or a fork has brought them back.
 func (s *Service) unkept(ctx context.Context, byAddress map[string]*account, addresses []string, has map[string]bool) error {
-	fresh, back := map[string]incoming.Sighting{}, map[string]bool{}
+	fresh, back, made := map[string]incoming.Sighting{}, map[string]bool{}, map[string]outgoing.CoinState{}
 	low := int64(-1)
 	for _, a := range byAddress {
 		low = least(low, a.look.Height)
@@ -439,7 +439,8 @@ func (s *Service) unkept(ctx context.Context, byAddress map[string]*account, add
 	err := s.pages(ctx, storage.Query{Table: incoming.Sightings.Table, Where: where}, func(r storage.Row) {
 		v := incoming.Sightings.Value(r)
 		a := byAddress[v.Address]
-		if a.seen++; !has[r.ID] && v.Currency != "" && v.Height > a.look.Height {
+		a.came = append(a.came, inflow{v.Currency, v.Exact, v.Height, v.FirstSeen})
+		if !has[r.ID] && v.Currency != "" && v.Height > a.look.Height {
 			fresh[r.ID] = v
 		}
 	})
@@ -452,19 +453,22 @@ func (s *Service) unkept(ctx context.Context, byAddress map[string]*account, add
 			return err
 		}
 		for _, r := range rows {
-			switch outgoing.Coins.Value(r).State {
+			switch state := outgoing.Coins.Value(r).State; state {
 			case outgoing.CoinUnmined:
 			case outgoing.CoinGone: // it is in a block again, and maybe so is what had spent it
 				back[r.ID] = true
-			default: // it is spent
+			case outgoing.CoinSpent:
 				delete(fresh, r.ID)
+			case outgoing.CoinFree, outgoing.CoinReserved, outgoing.CoinDisputed: // since the coins were read
+				made[r.ID] = state
 			}
 		}
 	}
 	for _, id := range sorted(fresh) {
 		v := fresh[id]
 		a := byAddress[v.Address]
-		a.coins = append(a.coins, coin{id, v.Exact, v.Height, back[id], !back[id]})
+		reserved := back[id] || made[id] != "" && made[id] != outgoing.CoinFree
+		a.coins = append(a.coins, coin{id, v.Exact, v.Height, reserved, !back[id] && made[id] == ""})
 	}
 	return nil
 }

@@ -80,7 +80,6 @@ func (c *cases) load(ctx context.Context, list []*account) error {
 // judge ends the look at an address: what it holds agrees, is explained, is read once more, or
 // is a difference with a name.
 func (c *cases) judge(ctx context.Context, a *account) error {
-	at := a.look.Reading.At
 	// Money that came after the watch had ended is explained, also where the address is watched
 	// again by now.
 	unwatched := passed(a.owner.WatchUntil, c.now) || passed(a.look.Until, c.now)
@@ -106,7 +105,7 @@ func (c *cases) judge(ctx context.Context, a *account) error {
 			continue
 		case !v.kind.Named():
 			if v.kind != Agrees {
-				spot.Explained, spot.Why, spot.Height, spot.At = spot.Explained.Add(v.amount), v.kind, a.look.Reading.From, at
+				a.explain(cur.Code, &spot, v.amount, v.kind)
 			}
 			spot.Suspect, spot.Readings = "", 0
 			if standing {
@@ -117,8 +116,9 @@ func (c *cases) judge(ctx context.Context, a *account) error {
 		case a.look.Earlier && v.moving:
 			waits = string(InFlight)
 			continue
-		case a.look.Earlier:
-			spot.Explained, spot.Why, spot.Height, spot.At = spot.Explained.Add(v.amount), Earlier, a.look.Reading.From, at
+		case a.look.Earlier && spot.Suspect == v.kind && spot.Readings > 0:
+			a.explain(cur.Code, &spot, v.amount, Earlier)
+			spot.Suspect, spot.Readings = "", 0
 			c.s.log.WarnContext(ctx, "books_differed_earlier", slog.String("tenant", a.owner.Tenant), slog.String("address", string(a.address)),
 				slog.String("currency", cur.Code), slog.String("kind", string(v.kind)), slog.String("amount", v.amount.String()))
 		case standing && v.moving:
@@ -127,7 +127,7 @@ func (c *cases) judge(ctx context.Context, a *account) error {
 			continue
 		case standing && Differences.Value(stored).Halted && !halted(c.halts, Differences.Value(stored).Tenant, cur.Code):
 			seen := accepted(Differences.Value(stored).Amount, v.amount)
-			spot.Explained, spot.Why, spot.Height, spot.At = spot.Explained.Add(seen), Accepted, a.look.Reading.From, at
+			a.explain(cur.Code, &spot, seen, Accepted)
 			spot.Suspect, spot.Readings = "", 0
 			if !seen.Equal(v.amount) { // there is more by now, which he has not seen
 				waits = WaitsConfirm

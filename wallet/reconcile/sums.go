@@ -19,6 +19,7 @@ const foldAt = 200
 func (a *account) sum(c *chain.Currency, gas bool, outputs bool) look {
 	spot, r := a.look.Spots[c.Code], &a.look.Reading
 	l := look{currency: c, held: r.Held[c.Code], books: spot.Base, explained: spot.Explained}
+	l.late = a.late(c.Code, &spot)
 	if outputs {
 		a.unspent(&l)
 		return l
@@ -28,9 +29,6 @@ func (a *account) sum(c *chain.Currency, gas bool, outputs bool) look {
 		case f.currency != c.Code:
 		case f.height <= r.From:
 			l.books = l.books.Add(f.amount)
-			if spot.Explained.IsPositive() && f.height <= spot.Height && f.seen.After(spot.At) {
-				l.late = l.late.Add(f.amount)
-			}
 		case f.height <= r.To:
 			l.in = l.in.Add(f.amount)
 		}
@@ -66,6 +64,44 @@ func (a *account) sum(c *chain.Currency, gas bool, outputs bool) look {
 	return l
 }
 
+// counted sums up the transfers of a currency that came up to a block, and of which keep says so.
+func (a *account) counted(currency string, height int64, keep func(*inflow) bool) (n int, sum decimal.Decimal) {
+	for _, list := range [][]inflow{a.in, a.came} {
+		for i := range list {
+			if f := &list[i]; f.currency == currency && f.height <= height && keep(f) {
+				n, sum = n+1, sum.Add(f.amount)
+			}
+		}
+	}
+	return n, sum
+}
+
+func all(*inflow) bool { return true }
+
+// late is what was found and booked since a difference was explained, of the blocks that it explains.
+// That is known where all transfers to the address were read.
+func (a *account) late(currency string, s *Spot) decimal.Decimal {
+	if a.look.Height > 0 || !s.Explained.IsPositive() {
+		return decimal.Zero
+	}
+	n, sum := a.counted(currency, s.Height, all)
+	had, came := s.Transfers, s.Came
+	if !s.Counted {
+		had, came = a.counted(currency, s.Height, func(f *inflow) bool { return !f.seen.After(s.At) })
+	}
+	if n <= had {
+		return decimal.Zero
+	}
+	return decimal.Max(sum.Sub(came), decimal.Zero)
+}
+
+// explain adds an amount to what is explained of a currency.
+func (a *account) explain(currency string, s *Spot, amount decimal.Decimal, why Kind) {
+	s.Explained, s.Why, s.Height, s.At = s.Explained.Add(amount), why, a.look.Reading.From, a.look.Reading.At
+	s.Counted = a.look.Height == 0
+	s.Transfers, s.Came = a.counted(currency, s.Height, all)
+}
+
 // holds is up to when a transaction must have ended for a reading to hold all of it.
 func (r *Reading) holds() time.Time {
 	if !r.Head.IsZero() && r.Head.Before(r.At.Add(-apart)) {
@@ -81,6 +117,9 @@ func (a *account) unspent(l *look) {
 	r := &a.look.Reading
 	for _, c := range a.coins {
 		switch {
+		case c.height == never: // and it was in a block when the balance was read, or not
+			l.in = l.in.Add(c.amount)
+			continue
 		case c.height > r.To:
 			continue
 		case c.height > r.From:
@@ -101,7 +140,7 @@ func (a *account) unspent(l *look) {
 // fold moves the base of an address that has done much up to what can hardly change any more.
 func (a *account) fold(currencies []*chain.Currency, gas string, depth int64) {
 	height, cut := a.look.Reading.From-4*depth, a.look.Reading.holds().Add(-time.Hour)
-	if len(a.in)+len(a.out)+a.seen < foldAt || height <= a.look.Height {
+	if len(a.in)+len(a.out)+len(a.came) < foldAt || height <= a.look.Height {
 		return
 	}
 	for _, c := range currencies {

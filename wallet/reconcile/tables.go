@@ -46,6 +46,10 @@ type Spot struct {
 	Why       Kind            `json:"why,omitempty"`      // the last explanation
 	Height    int64           `json:"height,omitempty"`   // up to which block it explains
 	At        time.Time       `json:"at,omitzero"`
+	// Counted says that Transfers and Came are of all transfers up to that block that the books had then.
+	Counted   bool            `json:"counted,omitempty"`
+	Transfers int             `json:"transfers,omitempty"`
+	Came      decimal.Decimal `json:"came,omitzero"`
 	Suspect   Kind            `json:"suspect,omitempty"` // what the last reading showed and one more must confirm
 	Readings  int             `json:"readings,omitempty"`
 }
