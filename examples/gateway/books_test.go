@@ -11,10 +11,10 @@ import (
 )
 
 // Where the chain holds another amount than the books say, a gateway pays no more of that currency
-// to anybody until the difference is gone or an operator has looked, if it is told to.
+// to anybody until the difference is gone or an operator has looked, unless it is told to go on.
 func TestFM03_ADifferenceHaltsTheGatewaysPayouts(t *testing.T) {
 	t.Parallel()
-	for setting, halts := range map[string]bool{"": false, "on": true, "off": false} {
+	for setting, halts := range map[string]bool{"": true, "on": true, "off": false} {
 		t.Run("set to "+setting, func(t *testing.T) {
 			t.Parallel()
 			env := map[string]string{
@@ -67,7 +67,7 @@ func TestFM03_ADifferenceHaltsTheGatewaysPayouts(t *testing.T) {
 	require.ErrorContains(t, err, "CRYPTOPAY_RECONCILE_HALT must be on or off")
 	_, err = readSettings([]string{"-config", written(t, "log: info\nreconcile_halt: perhaps")}, func(string) string { return "" })
 	require.ErrorContains(t, err, ":2:17: reconcile_halt must be true or false")
-	s, err := readSettings([]string{"-config", written(t, "reconcile_halt: true")}, func(string) string { return "" })
+	s, err := readSettings([]string{"-config", written(t, "reconcile_halt: false")}, func(string) string { return "" })
 	require.NoError(t, err)
-	require.True(t, s.reconcileHalt)
+	require.False(t, s.reconcileHalt)
 }

@@ -143,7 +143,7 @@ func readWith(args []string, env func(string) string, tenants []tenant) (setting
 	s.apiKey, s.mnemonic = env("CRYPTOPAY_API_KEY"), env("CRYPTOPAY_MNEMONIC")
 	s.privates, s.limiting = env("CRYPTOPAY_ALLOW_PRIVATE_CALLBACKS"), env("CRYPTOPAY_RATE_LIMITS")
 	s.private, s.limits = s.privates == "1", s.limiting != "off"
-	s.halting = or("CRYPTOPAY_RECONCILE_HALT", "off")
+	s.halting = or("CRYPTOPAY_RECONCILE_HALT", "on")
 	s.reconcileHalt = s.halting == "on"
 	s.signer = readSigner(env)
 	s.signerStore, s.ceilingsFile = env("CRYPTOPAY_SIGNER_STORE"), env("CRYPTOPAY_SIGNER_LIMITS")
