@@ -359,7 +359,6 @@ func TestO01_OtherTenantsIdsInQueries(t *testing.T) {
 			continue
 		}
 		names := base.contract.freeQuery(r)
-		t.Log(r.Name, names)
 		if asked += len(names); len(names) == 0 {
 			continue
 		}
