@@ -1,6 +1,7 @@
 package cryptopay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -292,7 +293,7 @@ func (a *App) editedWithdrawals(ctx context.Context, p storage.Partition) (out [
 			if err = unread.Take(err); err != nil {
 				return err
 			}
-			if why != "" {
+			if why = cmp.Or(why, w.PaidAfterEnd()); why != "" {
 				out = append(out, Contradiction{ofWithdrawal, row.ID, why})
 			}
 		}

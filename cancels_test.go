@@ -122,3 +122,78 @@ func TestFS02_SealOfACancelIsOfOneTransaction(t *testing.T) {
 	require.Equal(t, "processing", h.status(h.tenant, id))
 	require.Contains(t, log.heard(), "order_altered")
 }
+
+// TestFN08_APayoutThatIsPaidAfterItWasCancelled: an operator has cancelled a payout, and a deep fork lets its first
+// transaction land. The host hears of it once, and App.Verify names it until an operator has looked at it.
+func TestFN08_APayoutThatIsPaidAfterItWasCancelled(t *testing.T) {
+	t.Parallel()
+	for _, n := range []chain.Network{"ETH", "BTC"} {
+		t.Run(string(n), func(t *testing.T) {
+			t.Parallel()
+			ctx := t.Context()
+			h, id, level := stuck(t, memory.New(), n)
+			world := h.chains[n]
+			_, err := h.app.Operate.CancelTransaction(ctx, n, id, because("to the wrong shop"))
+			require.NoError(t, err)
+			before := world.Height()
+			world.SetFeeLevel(level)
+			h.step()
+			v, err := h.app.Operate.Transactions(ctx, n, id)
+			require.NoError(t, err)
+			pays, back := v.Attempts[0], v.Attempts[len(v.Attempts)-1]
+			require.Equal(t, []chain.Purpose{chain.ForWithdrawal, chain.ForCancel}, []chain.Purpose{pays.Purpose, back.Purpose})
+			h.mine(60)
+			require.Equal(t, "failed", h.status(h.tenant, id))
+			h.sound()
+			heard := func() float64 {
+				t.Helper()
+				figures, err := h.app.Figures(ctx)
+				require.NoError(t, err)
+				return float64(figures.Alerts[withdrawal.NoticeConflict])
+			}
+			named := func() (out []string) {
+				t.Helper()
+				reports, err := h.app.Verify(ctx)
+				require.NoError(t, err)
+				for _, r := range reports {
+					for _, c := range r.Contradictions {
+						require.Equal(t, id, c.ID, c.Detail)
+						require.False(t, r.Sound())
+						out = append(out, c.Detail)
+					}
+				}
+				return out
+			}
+			require.Zero(t, heard())
+			require.Empty(t, named())
+
+			_, err = world.Reorg(int(world.Height()-before), back.Tx)
+			require.NoError(t, err)
+			require.NoError(t, world.Resend(pays.Tx))
+			world.MineOnly(pays.Tx)
+			h.clock.Advance(time.Minute)
+			_ = h.app.Step(ctx) // the network is halted
+			_, err = h.app.Operate.ResumeNetwork(ctx, n, before, because("a deep fork"))
+			require.NoError(t, err)
+			h.mine(40)
+			require.False(t, world.Balance(world.Customer("supplier"), string(n)).IsZero())
+			require.Equal(t, "failed", h.status(h.tenant, id), "merchants see no reason to wait")
+			require.InDelta(t, 1, heard(), 0)
+			require.Equal(t, []string{"it is failed, and its transaction " + pays.Tx + " has paid its recipient"}, named())
+			w, err := h.app.Withdrawals.Get(ctx, h.tenant, id)
+			require.NoError(t, err)
+			require.Equal(t, pays.Tx, w.Tx)
+
+			w, err = h.app.Withdrawals.TakeDelivered(ctx, h.tenant, id, "ann", "the shop owes it")
+			require.NoError(t, err)
+			require.Equal(t, []any{withdrawal.Failed, "", "the shop owes it"}, []any{w.Status, w.Waiting, w.Reason})
+			require.Empty(t, named(), "an operator has looked at it")
+			again, err := h.app.Withdrawals.TakeDelivered(ctx, h.tenant, id, "bob", "twice")
+			require.NoError(t, err)
+			require.Equal(t, w, again)
+			h.mine(5)
+			require.InDelta(t, 1, heard(), 0)
+			h.released()
+		})
+	}
+}

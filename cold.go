@@ -210,7 +210,7 @@ func (o *Operate) HeldTopUps(ctx context.Context, tenant, behind string, limit i
 
 // ResolveTopUp books money of HeldTopUps as what a person says it is: a refill from cold, or the
 // operator's own. It returns the amount in units, and the id of the record, "" for a dry run.
-// Errors are those of treasury.ResolveApart.
+// Errors are those of Treasury.ResolveApart.
 func (o *Operate) ResolveTopUp(ctx context.Context, tenant, id string, is treasury.ApartIs, c Call) (ledger.Amount, string, error) {
 	if err := c.check(); err != nil {
 		return 0, "", err
@@ -227,7 +227,7 @@ func (o *Operate) ResolveTopUp(ctx context.Context, tenant, id string, is treasu
 // BookRefillCost books what a network took for a transaction that cold coins paid for, as for a
 // refill: fees/network −, chain/<network> +, and so much less lies at the cold address. tx is its
 // hash; asked again for the same it does nothing. cost is in units of the network's gas currency.
-// It returns the id of the record, "" where it has made none. Errors are those of treasury.RefillCost.
+// It returns the id of the record, "" where it has made none. Errors are those of Treasury.RefillCost.
 func (o *Operate) BookRefillCost(ctx context.Context, tenant string, n chain.Network, tx string, cost ledger.Amount, c Call) (string, error) {
 	if err := c.check(); err != nil {
 		return "", err

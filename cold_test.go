@@ -314,7 +314,7 @@ func TestFT07_AMoveThatIsStuckIsTheOnlyOne(t *testing.T) {
 	h.cooled(usdt, owed)
 }
 
-// refilled is a host with ETH at "vault" and a HouseAddress, and what hot address it has.
+// refilled is a host with coins at the cold address "vault", the hot address of its tenant, and the notices that it gets.
 func refilled(t *testing.T, store storage.Store, seed uint64, code, ceiling, target string) (h *host, hot chain.Address, told *[]treasury.Notice) {
 	t.Helper()
 	told = &[]treasury.Notice{}

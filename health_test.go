@@ -13,6 +13,7 @@ import (
 
 	"github.com/cryptopay-go/cryptopay"
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/rates"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/stream"
@@ -196,6 +197,19 @@ func TestFN16_HealthTellsThatCallsWait(t *testing.T) {
 	f, err := app.Figures(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, 60, f.Networks[0].Usage[1].Most)
+}
+
+// TestFN16_StatusTellsThatANodeIsNotAsked, before that calls wait: those fail meanwhile.
+func TestFN16_StatusTellsThatANodeIsNotAsked(t *testing.T) {
+	t.Parallel()
+	crowd := chain.Usage{Node: "b", Most: 60, Waiting: 3, Waited: 61 * time.Second}
+	for want, usage := range map[string][]chain.Usage{
+		"": {{Node: "a"}},
+		"a says that it was asked too often, and is not asked for 1m30s: ask less (CallsPerMinute), or another":     {{Node: "a", Resting: 90 * time.Second}, crowd},
+		"the node says that it was asked too often, and is not asked for 2s: ask less (CallsPerMinute), or another": {{Resting: 2 * time.Second, Waiting: 1}},
+	} {
+		require.Equal(t, want, (&incoming.Status{Usage: usage}).Waits())
+	}
 }
 
 // Whatever hangs, and does not even heed its context, Health answers in seconds, says which

@@ -130,6 +130,10 @@ say gofumpt
 unformatted=$(git ls-files -z --cached --others --exclude-standard '*.go' | xargs -0 gofumpt -l)
 [ -z "$unformatted" ] || die "run 'make fmt': $unformatted"
 
+say "modules are as they were downloaded, and go.mod and go.sum name those that are used"
+go mod verify
+GOFLAGS= go mod tidy -diff || die "run 'go mod tidy'"
+
 say golangci-lint
 golangci-lint run --allow-parallel-runners ./...
 

@@ -559,7 +559,7 @@ func (a *App) NetworkFee(ctx context.Context, c *chain.Currency) (ledger.Amount,
 	return fees{a}.Quote(ctx, chain.Intent{Purpose: chain.ForWithdrawal, Network: c.Network, Currency: c.Code, Amount: max(least, 1)})
 }
 
-// feeMargin is what a quote adds to the estimate, as a fraction: prices move
+// feeMarginNum / feeMarginDen is by what a quote multiplies the estimate: prices move
 // until the withdrawal is sent, and the house bears the rest.
 const (
 	feeMarginNum = 12

@@ -656,6 +656,7 @@ type Usage struct {
 	Most    int           // calls in any minute; 0 = no bound
 	Waiting int           // calls that wait, as Most leaves no room for them
 	Waited  time.Duration // for how long calls have waited without a break
+	Resting time.Duration // for how long the node is not asked, as it has said; 0 = it is
 }
 
 // LimitedError is a node that was asked too often. It is chain.ErrNode.

@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -340,6 +341,104 @@ func TestO01_OtherTenantsObjectsDoNotExist(t *testing.T) {
 		})
 	}
 	require.Equal(t, before, base.belongings(f), "nothing of the stranger's was touched")
+}
+
+// TestO01_OtherTenantsIdsInQueries puts every id of another tenant into every parameter of a query that takes any
+// text, as the served document lists them: the answer is that of an id which nobody has, to the byte.
+func TestO01_OtherTenantsIdsInQueries(t *testing.T) {
+	t.Parallel()
+	base := newWorld(t, unlimited)
+	f := base.stranger()
+	base.token = base.newToken(base.admin, "") // the clock has moved
+	base.fund(base.tenant)
+	base.earn("USDTERC20", "1000", "")
+	base.salaryOf("5")
+	before, asked := base.belongings(f), 0
+	for _, r := range base.routes() {
+		if r.Access == httpapi.Public || r.Access == httpapi.Client || slices.Equal(r.Roles, []auth.Role{auth.GlobalAdmin}) {
+			continue
+		}
+		names := base.contract.freeQuery(r)
+		if asked += len(names); len(names) == 0 {
+			continue
+		}
+		t.Run(r.Name, func(t *testing.T) {
+			w := *base
+			w.t = t
+			if slices.Contains(r.Roles, auth.Approver) {
+				w.token = base.newToken(base.newApp(base.tenant, auth.Approver), "")
+			}
+			q, err := url.ParseQuery(strings.TrimPrefix(w.contract.sampleQuery(r), "?"))
+			require.NoError(t, err)
+			ask := func(name, id string) answer {
+				q := maps.Clone(q)
+				q[name] = []string{id}
+				return w.do(r.Method, place(r.Path, nil)+"?"+q.Encode(), payload(r, w.sample(r)))
+			}
+			for _, name := range names {
+				for _, id := range f.all() {
+					theirs, nobodys := ask(name, id), ask(name, strange(id))
+					what := fmt.Sprintf("%s %s with %s=%s", r.Method, r.Path, name, id)
+					require.Less(t, theirs.Status, 500, what)
+					require.Equal(t, nobodys.Status, theirs.Status, "%s: %s", what, theirs.Raw)
+					require.Equal(t, without(nobodys.Raw, strange(id)), without(theirs.Raw, id), what)
+					f.requireAbsent(t, theirs, id)
+				}
+			}
+		})
+	}
+	require.Greater(t, asked, 15, "the document lists them")
+	require.Equal(t, before, base.belongings(f), "nothing of the stranger's was touched")
+}
+
+// salaryOf makes a payout of the world's own tenant, so that lists have something to show.
+func (w *world) salaryOf(amount string) {
+	w.t.Helper()
+	w.ok(http.StatusCreated, "POST", "/payouts/", w.salaries(1, amount))
+}
+
+// all are the stranger's ids, whatever they are of, and the names that he has given.
+func (f foreign) all() []string {
+	out := []string{f.tenant, "canary-order", "canary-custom", "canary-payout", "canary-customer"}
+	for _, ids := range f.ids {
+		out = append(out, ids...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// strange is an id of the same form that nobody has.
+func strange(id string) string {
+	if len(id) < 4 { // a number
+		return "987"
+	}
+	at := len(id) - 1
+	if id[at] == '0' {
+		return id[:at] + "1"
+	}
+	return id[:at] + "0"
+}
+
+// without takes an id out of a text, however a URL in it writes the id. A number could be any number of the text.
+func without(text, id string) string {
+	if len(id) < 4 {
+		return text
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(text, url.QueryEscape(id), ""), id, "")
+}
+
+// freeQuery are the parameters of a route's query that take any text: no list of values, number, amount or time.
+func (c *contract) freeQuery(r httpapi.Route) (names []string) {
+	op := c.paths[r.Path][strings.ToLower(r.Method)].(map[string]any)
+	parameters, _ := op["parameters"].([]any)
+	for _, p := range parameters {
+		p := p.(map[string]any)
+		s, _ := p["schema"].(map[string]any)
+		if p["in"] == "query" && s["type"] == "string" && s["enum"] == nil && (s["format"] == nil || s["format"] == "uuid") {
+			names = append(names, p["name"].(string))
+		}
+	}
+	return names
 }
 
 func payload(r httpapi.Route, body map[string]any) any {

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,37 +56,46 @@ func (h *Handler) viewWithdrawals(list []withdrawal.Withdrawal) []withdrawalView
 func (h *Handler) createPayout(ctx context.Context, c *Call, in createPayoutInput) (createdPayoutView, error) {
 	p, err := h.app.Withdrawals.CreatePayout(ctx, c.Tenant(), c.Key, in.list(c.Who.Client))
 	c.Replayed = p.Replayed
-	return createdPayoutView{p.ID, len(p.Withdrawals), h.viewWithdrawals(p.Withdrawals)}, payoutError(err, c.lines)
+	return createdPayoutView{p.ID, len(p.Withdrawals), h.viewWithdrawals(p.Withdrawals)}, h.payoutError(ctx, c, err)
 }
 
 // checkPayout finds what else is wrong with a request that is wrong already.
-func (h *Handler) checkPayout(_ context.Context, c *Call, in createPayoutInput) error {
-	return payoutError(h.app.Withdrawals.CheckPayout(in.list(c.Who.Client)), c.lines)
+func (h *Handler) checkPayout(ctx context.Context, c *Call, in createPayoutInput) error {
+	return h.payoutError(ctx, c, h.app.Withdrawals.CheckPayout(in.list(c.Who.Client)))
 }
 
 // payoutError is what a merchant is told of withdrawals that refuse a payout: every bad field of
-// each of them. lines are where they stand in a table. What is no fault of the request's is told
-// as it is of one withdrawal, unless there is a fault of the request's.
-func payoutError(err error, lines []int) error {
+// each of them, with the line of a table where it stands. What is no fault of the request's is told
+// as it is of one withdrawal. Beside a fault of the request's it stands in the log alone.
+func (h *Handler) payoutError(ctx context.Context, c *Call, err error) error {
 	var items *withdrawal.PayoutError
 	if !errors.As(err, &items) {
 		return err
 	}
 	var wrong fields
-	var other error
+	var first error
+	ours := map[string]error{} // by their text: an outage is met by many withdrawals
+	if items.Other != nil {
+		ours[items.Other.Error()] = items.Other
+	}
 	for _, i := range slices.Sorted(maps.Keys(items.Items)) {
 		where := ""
-		if i < len(lines) {
-			where = atLine(lines[i])
+		if i < len(c.lines) {
+			where = atLine(c.lines[i])
 		}
 		for _, err := range items.Items[i] {
-			if !wrong.withdrawal(i, err, where) && other == nil {
-				other = fmt.Errorf("withdrawals[%d]: %w", i, err)
+			if wrong.withdrawal(i, err, where) {
+				continue
 			}
+			ours[err.Error()] = err
+			first = cmp.Or(first, fmt.Errorf("withdrawals[%d]: %w", i, err))
 		}
 	}
 	if len(wrong) == 0 {
-		return other
+		return first
+	}
+	for _, text := range slices.Sorted(maps.Keys(ours)) {
+		h.o.Log.WarnContext(ctx, "payout_fault_unanswered", "tenant", c.Tenant(), "request_id", c.ID, "error", ours[text])
 	}
 	return &invalidError{Fields: wrong}
 }

@@ -3,8 +3,11 @@ package httpapi_test
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -250,6 +253,39 @@ func TestPayouts_WithoutAPrice(t *testing.T) {
 	a = w.ok(http.StatusBadRequest, "POST", "/payouts/", in)
 	require.Len(t, details(a), 1)
 	require.Contains(t, details(a), "withdrawals[0].amount")
+}
+
+// TestPayouts_AFaultOfOursBesideThoseOfTheRequest: the answer names what is wrong with the request. A fault of ours that was
+// met beside it stands in the log, once for all withdrawals that met it.
+func TestPayouts_AFaultOfOursBesideThoseOfTheRequest(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	w := newPayer(t, unlimited, func(s *setup) {
+		s.options = func(o *httpapi.Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) }
+	})
+	w.rates.Set("USDT", "USD", decimal.NewFromInt(9)) // no price that a dollar has
+	in := w.salaries(3, "50")
+	for i := range 2 {
+		delete(of(in, i), "amount")
+		of(in, i)["price_amount"] = "50"
+	}
+	w.ok(http.StatusServiceUnavailable, "POST", "/payouts/", in)
+	require.Equal(t, []int{1, 0}, []int{strings.Count(log.String(), "msg=request_failed"), strings.Count(log.String(), "msg=payout_fault_unanswered")})
+	delete(of(in, 2), "amount")
+	a := w.ok(http.StatusBadRequest, "POST", "/payouts/", in)
+	require.Equal(t, "withdrawals[2].amount", slices.Collect(maps.Keys(details(a)))[0])
+	require.Len(t, details(a), 1)
+	require.Equal(t, 1, strings.Count(log.String(), "msg=payout_fault_unanswered"), log.String())
+	line := log.String()[strings.Index(log.String(), "level=WARN msg=payout_fault_unanswered"):]
+	require.Contains(t, line, "tenant="+w.tenant)
+	require.Contains(t, line, "request_id=")
+	require.Contains(t, line, "rates: ", "why")
+	w.ok(http.StatusBadRequest, "POST", "/payouts/", in)
+	require.Equal(t, 2, strings.Count(log.String(), "msg=payout_fault_unanswered"), "each refusal says it")
+	delete(of(in, 0), "price_amount")
+	delete(of(in, 1), "price_amount")
+	w.ok(http.StatusBadRequest, "POST", "/payouts/", in)
+	require.Equal(t, 2, strings.Count(log.String(), "msg=payout_fault_unanswered"), "where there is no fault of ours, nothing is said")
 }
 
 // FuzzTable: whatever is sent as a table, the answer is documented and no fault of ours, and no

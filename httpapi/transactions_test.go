@@ -192,8 +192,8 @@ func TestTransactionFilters(t *testing.T) {
 	w.ok(http.StatusUnauthorized, "GET", "/transactions/transactions/", nil, nobody(), apiKey(key))
 }
 
-// TestTransactionLinks: next and previous lead through the whole history,
-// wherever the handler is mounted, and never to a host that a request names (FS12).
+// TestFS12_TransactionLinks: next and previous lead through the whole history,
+// wherever the handler is mounted, and never to a host that a request names.
 func TestFS12_TransactionLinks(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {

@@ -40,7 +40,7 @@ func (c commands) withdrawals() *cli.Command {
 	return group("withdrawals", "Payouts of tenants: which wait, and what a person decides.",
 		c.leaf(leaf{
 			name: "waiting", usage: "List withdrawals under way that wait, each with its reason and since when.", flags: []cli.Flag{oneOrAll()},
-			about: "A withdrawal that is completed and waits (reorged, delivered_less; stuck and others where no confirmations are asked for) is not listed: `withdrawals show` has it.",
+			about: "A withdrawal that is completed and waits (reorged, delivered_less; stuck and others where no confirmations are asked for) is not listed: `withdrawals show` has it. `verify` names those that were paid after they had failed or were cancelled.",
 			do: func(ctx context.Context, s *session) error {
 				return s.each(ctx, func(tenant string) (out records, err error) {
 					for _, status := range []withdrawal.Status{withdrawal.Pending, withdrawal.Processing} {
@@ -100,7 +100,7 @@ func (c commands) withdrawals() *cli.Command {
 			func(ctx context.Context, w *withdrawal.Service, tenant, id string, c cryptopay.Call) (withdrawal.Withdrawal, error) {
 				return w.Release(ctx, tenant, id, c.By, c.Reason)
 			}),
-		decide("take-delivered", "Complete a withdrawal that waits as delivered_less: what arrived is taken for the whole.",
+		decide("take-delivered", "Complete a withdrawal that waits as delivered_less: what arrived is taken for the whole. Of one that was paid after it had failed or was cancelled, note that you have looked at it.",
 			func(ctx context.Context, w *withdrawal.Service, tenant, id string, c cryptopay.Call) (withdrawal.Withdrawal, error) {
 				return w.TakeDelivered(ctx, tenant, id, c.By, c.Reason)
 			}),

@@ -76,7 +76,7 @@ func TestL01_FM04_ADecisionOverCrashes(t *testing.T) {
 			continue
 		}
 		require.Equal(t, Status(SuspenseIgnored), state.Status)
-		require.Empty(t, h.posted(), "ledger.md: it stays in S, marked")
+		require.Empty(t, h.posted(), "what is ignored stays in suspense, marked")
 		require.Equal(t, "50", h.balance(ledger.Suspense, "USDCERC20"))
 	}
 }

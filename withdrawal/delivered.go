@@ -42,7 +42,8 @@ func (s *Service) DeliveredLess(ctx context.Context, tenant, currency string) (b
 // TakeDelivered completes a withdrawal that waits as WaitingDeliveredLess: what the
 // recipient got is taken for the whole, and the hold is posted as ordered. by names who does
 // it, reason says why: both are recorded, and reason is kept with it. One that is completed
-// already is returned as it is. ErrNotShort where it does not wait for this decision,
+// already is returned as it is. Of one that has failed or was cancelled, and was paid all the same, it notes that
+// an operator has looked at it: no money moves, and App.Verify names it no more. ErrNotShort where it does not wait for this decision,
 // ErrNotFound, *InvalidError.
 func (s *Service) TakeDelivered(ctx context.Context, tenant, id, by, reason string) (Withdrawal, error) {
 	act := audit.Act{Kind: audit.Take, By: by, Reason: reason, Tell: true}
@@ -53,8 +54,27 @@ func (s *Service) TakeDelivered(ctx context.Context, tenant, id, by, reason stri
 		if m.w.Status == Completed && m.w.Delivered > 0 && m.w.Waiting != WaitingDeliveredLess {
 			return nil
 		}
+		if m.w.Status == Failed || m.w.Status == Cancelled {
+			return m.seen(act)
+		}
 		return m.take(act)
 	})
+}
+
+// seen notes that an operator has looked at a withdrawal that was paid after it had ended.
+func (m *move) seen(act audit.Act) error {
+	switch {
+	case m.w.PaidAfterEnd() != "":
+	case m.w.Delivered > 0:
+		return nil // somebody has
+	default:
+		return fmt.Errorf("%w: %s is %s", ErrNotShort, m.w.ID, m.w.Status)
+	}
+	m.w.Reason = act.Reason
+	m.record(act, m.w.Delivered)
+	m.reason("")
+	m.touch()
+	return nil
 }
 
 // PayMissing completes a withdrawal as TakeDelivered does, and makes another of what the

@@ -1,6 +1,7 @@
 package withdrawal
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -212,6 +213,7 @@ func (m *move) executed(o Outcome) error {
 	default:
 		if o.State == OutcomeSettled || m.newer(o) { // else a fork took it back before it died
 			m.contradiction(o)
+			m.paidAfterEnd(o)
 		}
 	}
 	return nil
@@ -330,6 +332,27 @@ func (m *move) ended(o Outcome) error {
 // reconciliation what is there.
 func (m *move) contradiction(o Outcome) {
 	m.notice(NoticeConflict, fmt.Sprintf("told to be %s (tx %q) while it is %s", o.State, o.Tx, m.w.Status))
+}
+
+// paidAfterEnd has a withdrawal that has ended unpaid, and was paid all the same, wait for an operator, unless one
+// has looked at it already. Merchants see its transaction alone.
+func (m *move) paidAfterEnd(o Outcome) {
+	if m.w.Waiting == WaitingAltered || m.w.Delivered > 0 {
+		return
+	}
+	m.show(o)
+	m.w.Delivered = cmp.Or(o.Amount, m.w.Amount)
+	m.reason(WaitingAltered)
+	m.touch()
+}
+
+// PaidAfterEnd says that the withdrawal has ended unpaid, and that its recipient was paid all the same. "" = it is not
+// so, or an operator has looked at it.
+func (w Withdrawal) PaidAfterEnd() string {
+	if w.Waiting != WaitingAltered || w.Status != Failed && w.Status != Cancelled {
+		return ""
+	}
+	return "it is " + string(w.Status) + ", and its transaction " + w.Tx + " has paid its recipient"
 }
 
 // newer reports whether o is not older than what was shown last.

@@ -207,6 +207,36 @@ func TestW10_FailedThenConfirms(t *testing.T) {
 	w.sound()
 }
 
+// TestFN08_PaidAfterItHadEnded: the recipient of a withdrawal that is failed, or cancelled, was paid. It waits for an
+// operator, who ends that by TakeDelivered: no money moves, and what is told again later does not bring it back.
+func TestFN08_PaidAfterItHadEnded(t *testing.T) {
+	t.Parallel()
+	for state, status := range map[string]withdrawal.Status{withdrawal.OutcomeFailed: withdrawal.Failed, withdrawal.OutcomeCancelled: withdrawal.Cancelled} {
+		w, id := handed(t)
+		_, err := w.TakeDelivered(w.ctx, tenant, id, "ann", "looked")
+		require.ErrorIs(t, err, withdrawal.ErrNotShort)
+		w.tell(id, state, "", 0)
+		_, err = w.TakeDelivered(w.ctx, tenant, id, "ann", "looked")
+		require.ErrorIs(t, err, withdrawal.ErrNotShort, "it was paid by nobody")
+		before := w.books("USDTTRC20")
+		w.advance(time.Second)
+		w.tell(id, withdrawal.OutcomeExecuted, "aa", 1)
+		v := w.get(id)
+		require.Equal(t, []any{status, withdrawal.WaitingAltered, "", "aa", v.Amount}, []any{v.Status, v.Waiting, v.WaitingReason(), v.Tx, v.Delivered})
+		require.Equal(t, "it is "+string(status)+", and its transaction aa has paid its recipient", v.PaidAfterEnd())
+		_, err = w.PayMissing(w.ctx, tenant, id, "ann", "looked")
+		require.ErrorIs(t, err, withdrawal.ErrNotShort)
+		v, err = w.TakeDelivered(w.ctx, tenant, id, "ann", "looked")
+		require.NoError(t, err)
+		require.Equal(t, []any{status, "", "looked", ""}, []any{v.Status, v.Waiting, v.Reason, v.PaidAfterEnd()})
+		w.advance(time.Second)
+		w.tell(id, withdrawal.OutcomeSettled, "aa", 50)
+		require.Empty(t, w.get(id).PaidAfterEnd(), "it is decided")
+		require.Empty(t, w.books("USDTTRC20").since(before, "USDTTRC20"))
+		w.sound()
+	}
+}
+
 // A completed withdrawal stays completed: sent again it shows the new hash, and
 // it is never refunded.
 func TestW10_CompletedIsNeverRefunded(t *testing.T) {

@@ -57,7 +57,10 @@ var payoutRows = storage.NewTable[payoutRow]("payouts")
 
 // PayoutError names the withdrawals of a payout that cannot be made, by their place in the
 // request, from 0. Their errors are those of Create. Nothing was made.
-type PayoutError struct{ Items map[int][]error }
+type PayoutError struct {
+	Items map[int][]error
+	Other error // a fault that is none of the request's and kept the rest from being looked at; nil = there was none
+}
 
 func (e *PayoutError) Error() string {
 	const most = 5
@@ -71,14 +74,20 @@ func (e *PayoutError) Error() string {
 	if len(places) > most {
 		out = append(out, fmt.Sprintf("and %d more", len(places)-most))
 	}
+	if e.Other != nil {
+		out = append(out, "the rest was not looked at: "+e.Other.Error())
+	}
 	return "withdrawal: a payout was refused: " + strings.Join(out, "; ")
 }
 
-// Unwrap returns the errors in the order of the request.
+// Unwrap returns the errors in the order of the request, and Other after them.
 func (e *PayoutError) Unwrap() []error {
 	var out []error
 	for _, i := range slices.Sorted(maps.Keys(e.Items)) {
 		out = append(out, e.Items[i]...)
+	}
+	if e.Other != nil {
+		out = append(out, e.Other)
 	}
 	return out
 }
@@ -195,7 +204,8 @@ func (s *Service) draftPayout(ctx context.Context, tenant string, list []CreateI
 		d.accounts[i] = list[i].AccountID
 	}
 	if d.payers, err = pricing.read(ctx); err != nil {
-		return nil, cmp.Or(wrong.err(), err) // what is wrong with the request stays so
+		wrong.Other = err // what is wrong with the request stays so
+		return nil, cmp.Or(wrong.err(), err)
 	}
 	if err := pricing.price(recall.Within(ctx)); err != nil {
 		return nil, err

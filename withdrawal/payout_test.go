@@ -229,6 +229,8 @@ func TestPayout_NamesEachThatIsWrong(t *testing.T) {
 	in[1].Amount = nil
 	_, err = w.CreatePayout(w.ctx, tenant, "", in)
 	require.Equal(t, map[int]map[string][]string{1: {"amount": {"give exactly one of amount and price_amount"}}}, itemFields(t, err), "also while nobody can say more")
+	require.ErrorIs(t, err, w.setErr, "what kept the rest from being looked at is not lost")
+	require.Contains(t, err.Error(), "store is down")
 	w.setErr = nil
 	_, err = w.CreatePayout(w.ctx, tenant, "", salaries(3, "10"))
 	require.ErrorIs(t, err, withdrawal.ErrFee)

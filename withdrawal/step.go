@@ -25,6 +25,7 @@ const (
 	WaitingPolicy = "policy"  // the policy does not answer
 	// WaitingAltered: its stored rows contradict each other, so somebody edited them.
 	// Nothing is sent until an operator has repaired them; Reason has the difference, or the payout side's log.
+	// It is failed or cancelled: its recipient was paid all the same, until an operator calls TakeDelivered.
 	WaitingAltered = "altered"
 	// WaitingDeliveredLess: it is processing, its payment has landed, and the recipient
 	// got less than was ordered. Payouts of the currency are halted for the tenant until an

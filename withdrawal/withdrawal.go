@@ -70,8 +70,8 @@ type Withdrawal struct {
 	Waiting string        `db:"waiting"` // why it is not completed yet, "" = no reason known
 	// WaitingSince is when Waiting became what it is; zero while that is "".
 	WaitingSince time.Time `db:"waiting_since"`
-	// Delivered is what the recipient got where that is less than Amount: see
-	// WaitingDeliveredLess. 0 otherwise, or where nothing arrived.
+	// Delivered is what the recipient got where that is less than Amount, see
+	// WaitingDeliveredLess, or where it was paid after it had failed or was cancelled. 0 otherwise, or where nothing arrived.
 	Delivered ledger.Amount `db:"delivered"`
 	Reason    string        `db:"reason"`     // why it failed, is held or halted
 	OutcomeAt time.Time     `db:"outcome_at"` // of the newest fact applied

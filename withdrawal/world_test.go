@@ -367,7 +367,7 @@ func (w *world) books(code string) books {
 	return out
 }
 
-// since writes what moved since before, as spec/ledger.md does.
+// since writes what moved since before, account by account: H is held, w and sub are wallets, c is the chain, P and N are fees.
 func (b books) since(before books, code string) string {
 	c, _ := registry.Currency(code)
 	var out []string

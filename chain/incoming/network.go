@@ -240,10 +240,14 @@ type Status struct {
 	Usage []chain.Usage
 }
 
-// Waits says which calls of this process wait until a node may be asked more, for how long, and
-// what ends it; "" = none.
+// Waits says which calls of this process wait until a node may be asked more, or fail as the node wants not to be
+// asked, for how long, and what ends it; "" = none.
 func (s *Status) Waits() string {
 	for _, u := range s.Usage {
+		if u.Resting > 0 {
+			return fmt.Sprintf("%s says that it was asked too often, and is not asked for %s: ask less (CallsPerMinute), or another",
+				cmp.Or(u.Node, "the node"), u.Resting.Round(time.Second))
+		}
 		if u.Waiting > 0 {
 			return fmt.Sprintf("calls to %s have waited for %s: %d a minute are allowed (CallsPerMinute), ask less or allow more",
 				cmp.Or(u.Node, "the node"), u.Waited.Round(time.Second), u.Most)

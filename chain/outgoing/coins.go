@@ -103,7 +103,7 @@ func (n *Sender) lacks(ctx context.Context, d *candidate, free, every []coin, ca
 
 // lacksFee tells a missing fee from a missing amount. Where the largest coins that one
 // transaction may spend cover the amount, only the fee is missing: the order waits with
-// ReasonGasShort, which asks the operator for coins.
+// ReasonOperatorFunds, which asks the operator for coins.
 func (n *Sender) lacksFee(d *candidate, free []coin, err error) error {
 	more, left := (*crowd)(nil), (*chain.UnfitError)(nil)
 	if !errors.Is(err, chain.ErrShort) || d.intent.All || errors.As(err, &more) || errors.As(err, &left) {

@@ -10,7 +10,8 @@ import (
 
 // recheckFailed looks, after a fork, at those of the orders in rows that have failed. The transaction that took the
 // nonce or the coins of one back is sent again where no node has it: else the payment could land in its place. Where
-// the payment has landed, its recipient is paid and its owner has the amount back: a person has to look.
+// the payment has landed, its recipient is paid and its owner has the amount back: the owner hears of it, because a
+// person has to look.
 func (n *Sender) recheckFailed(ctx context.Context, rows []storage.Row, failed []string) error {
 	byIntent, err := n.attempts(ctx, failed...)
 	if err != nil {
@@ -30,6 +31,9 @@ func (n *Sender) recheckFailed(ctx context.Context, rows []storage.Row, failed [
 		j := &claimedIntent{id: r.ID, v: Intents.Value(r)}
 		if a := landed(byIntent[r.ID]); a != nil && j.v.Purpose == chain.ForWithdrawal {
 			n.Log.Error("failed_order_paid", slog.String("tenant", j.v.Tenant), slog.String("intent", r.ID), slog.String("tx", a.tx))
+			if err := n.Handle(ctx, *n.paidAfterwards(j, a)); err != nil {
+				return err
+			}
 			continue
 		}
 		if err := n.resendLanded(ctx, j, byIntent[r.ID], nil); err != nil {
@@ -37,4 +41,16 @@ func (n *Sender) recheckFailed(ctx context.Context, rows []storage.Row, failed [
 		}
 	}
 	return nil
+}
+
+// paidAfterwards is what the owner of an order that has failed hears where its payment has landed. Its stored outcome
+// stays what it is, because the order has ended.
+func (n *Sender) paidAfterwards(j *claimedIntent, a *attempt) *Outcome {
+	o := n.outcome(j)
+	o.State, o.Reason, o.Tx, o.Confirmations = Executed, "", a.tx, a.st.Confirmations
+	if n.final(j, &a.st) {
+		o.State = Final
+	}
+	o.Amount = j.paid(&a.v) - a.st.Shortfall
+	return o
 }

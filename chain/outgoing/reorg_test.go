@@ -289,6 +289,9 @@ func TestFN08_CancelledPaymentStaysCancelled(t *testing.T) {
 			w.run(20)
 			if paid {
 				require.Contains(t, log.String(), "failed_order_paid")
+				heard := w.last("a")
+				require.Equal(t, []any{outgoing.Executed, first, in.Amount}, []any{heard.State, heard.Tx, heard.Amount}, "its owner hears of it")
+				require.Equal(t, outgoing.Failed, w.state("a"), "and the order stays what it is")
 				continue
 			}
 			w.unpaid(in)

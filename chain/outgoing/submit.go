@@ -231,12 +231,12 @@ func (o Offline) Submit(ctx context.Context, in chain.Intent) error {
 	return err
 }
 
-// OnItsWay is Network.OnItsWay. A gas transfer counts as one of its own currency alone.
+// OnItsWay is Sender.OnItsWay. A gas transfer counts as one of its own currency alone.
 func (o Offline) OnItsWay(ctx context.Context, s Scope) ([]OnItsWay, error) {
 	return o.network().OnItsWay(ctx, s)
 }
 
-// Cancel is Network.Cancel.
+// Cancel is Sender.Cancel.
 func (o Offline) Cancel(ctx context.Context, id string) (bool, error) {
 	return o.network().Cancel(ctx, id)
 }

@@ -87,6 +87,7 @@ func (n *node) said(path string, raw []byte) error {
 // refused is the error that the node itself answered with.
 func (n *node) refused(path string, words []byte) error {
 	if err := transport.Limited(words); err != nil {
+		n.Budget.Heed(err)
 		return fmt.Errorf("%s answered %q: %w", path, n.Redact(string(words)), err)
 	}
 	return &replyError{path, n.Redact(string(words))}

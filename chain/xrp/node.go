@@ -88,6 +88,7 @@ func (n *node) refused(method string, result []byte) error {
 	}
 	if status != "success" || code != "" {
 		if err := transport.Limited([]byte(code)); err != nil {
+			n.Budget.Heed(err)
 			return fmt.Errorf("%s answered %s %q: %w", method, code, message, err)
 		}
 		return &replyError{method, code, message}

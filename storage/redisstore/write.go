@@ -290,7 +290,7 @@ func (w *writer) verdict(c *storage.Change, a *answer) error {
 	return nil
 }
 
-// duplicate words the error as verdict.Judge does.
+// duplicate words the error as Batch.Judge of package verdict does.
 func (w *writer) duplicate(c *storage.Change, a *answer) error {
 	k, i := a.number(2), a.number(3)
 	if k >= len(c.Put) || i >= len(w.o.layouts[c.Put[k].Table].indexes) {

@@ -11,8 +11,8 @@ import (
 )
 
 // Writes is the net effect of a batch: each row, balance and level once.
-// Store Drops first, then Rows: a Row with Replace was dropped there too,
-// because its unique keys moved and may have passed to another row.
+// Store Drops first, then Rows: a row whose unique keys moved is in both, as one
+// to insert, because its old keys may have passed to another row.
 type Writes struct {
 	Drops    []RowKey
 	Rows     []RowWrite

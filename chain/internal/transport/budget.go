@@ -2,6 +2,7 @@ package transport
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -10,7 +11,8 @@ import (
 )
 
 // Budget counts the calls to a node, and keeps them to a number a minute. Calls for which there
-// is no room wait in the order in which they came. Each process has a budget of its own. It is
+// is no room wait in the order in which they came. While the node has said that it wants not to be
+// asked, calls fail at once. Each process has a budget of its own. It is
 // safe for concurrent use. A nil Budget neither counts nor bounds.
 type Budget struct {
 	minute int // 0 = no bound
@@ -23,6 +25,7 @@ type Budget struct {
 	flying  int // calls under way
 	waiting int
 	since   time.Time // when calls began to wait
+	rests   time.Time // until when the node wants not to be asked
 }
 
 // second is how many calls ended within one second.
@@ -39,6 +42,9 @@ const (
 	share    = window / parts
 	smallest = window // calls a minute: ten in ten seconds
 )
+
+// longestRest is how long a node is not asked at most, whatever it says.
+const longestRest = 5 * time.Minute
 
 // NewBudget allows so many calls a minute, at least 60; 0 = any number, which are counted. It
 // is made for a client of that name, which its error begins with.
@@ -60,13 +66,40 @@ func (b *Budget) most(n int) int {
 	return min(n, b.minute/parts)
 }
 
+// Heed has nothing asked of the node for as long as it wants, where err is of one that was asked too
+// often and says how long that is.
+func (b *Budget) Heed(err error) {
+	var limited *chain.LimitedError
+	if b == nil || !errors.As(err, &limited) || limited.After <= 0 {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if until := wall().Add(min(limited.After, longestRest)); until.After(b.rests) {
+		b.rests = until
+	}
+}
+
+// rest is for how long the node wants not to be asked.
+func (b *Budget) rest() time.Duration { return max(b.rests.Sub(wall()), 0) }
+
+// resting is the error of a call while the node wants not to be asked, nil = it may be.
+func (b *Budget) resting() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if left := b.rest(); left > 0 {
+		return &chain.LimitedError{After: left}
+	}
+	return nil
+}
+
 // enter waits until there is room for n calls and takes it. Whoever enters leaves.
 func (b *Budget) enter(ctx context.Context, n int) error {
 	if b == nil {
 		return nil
 	}
-	if b.atOnce(n) {
-		return nil
+	if err := b.resting(); err != nil || b.atOnce(n) {
+		return err
 	}
 	b.wait(n)
 	defer b.waited(n)
@@ -76,7 +109,10 @@ func (b *Budget) enter(ctx context.Context, n int) error {
 	case <-ctx.Done():
 		return b.spent(ctx)
 	}
-	for !b.take(n) {
+	for {
+		if err := b.resting(); err != nil || b.take(n) {
+			return err
+		}
 		next := time.NewTimer(time.Second - wall().Sub(b.start)%time.Second) //nolint:forbidigo // see wall
 		select {
 		case <-next.C:
@@ -85,7 +121,6 @@ func (b *Budget) enter(ctx context.Context, n int) error {
 			return b.spent(ctx)
 		}
 	}
-	return nil
 }
 
 func (b *Budget) spent(ctx context.Context) error {
@@ -179,7 +214,7 @@ func (b *Budget) Usage() chain.Usage {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	u := chain.Usage{Total: b.total, Minute: b.flying + b.ended(window), Most: b.minute, Waiting: b.waiting}
+	u := chain.Usage{Total: b.total, Minute: b.flying + b.ended(window), Most: b.minute, Waiting: b.waiting, Resting: b.rest()}
 	if b.waiting > 0 {
 		u.Waited = wall().Sub(b.since)
 	}

@@ -144,6 +144,7 @@ func (e *Endpoint) exchange(ctx context.Context, calls int, method, to, kind str
 	if resp.StatusCode != http.StatusOK && !e.refusal(resp.StatusCode) {
 		beginning, _ := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
 		if err := limited(resp, beginning); err != nil {
+			e.Budget.Heed(err)
 			return nil, nil, err
 		}
 		return nil, nil, fmt.Errorf("%w: HTTP status %d", chain.ErrNode, resp.StatusCode)
@@ -160,6 +161,7 @@ func (e *Endpoint) exchange(ctx context.Context, calls int, method, to, kind str
 	}
 	if resp.StatusCode != http.StatusOK && !bytes.HasPrefix(buf.Bytes(), []byte("{")) && !bytes.HasPrefix(buf.Bytes(), []byte("[")) {
 		if err := limited(resp, buf.Bytes()); err != nil {
+			e.Budget.Heed(err)
 			return nil, nil, err // words in the place of JSON
 		}
 	}

@@ -216,6 +216,7 @@ func (n *RPC) refused(raw []byte) error {
 		return &ReplyError{Message: "unreadable error"}
 	}
 	if err := Limited(raw); err != nil {
+		n.Budget.Heed(err)
 		return fmt.Errorf("%d %q: %w", e.Code, n.Redact(e.Message), err)
 	}
 	return &ReplyError{Code: e.Code, Message: n.Redact(e.Message)}

@@ -210,7 +210,7 @@ type Resting struct {
 	Amount, DueBelow      int64
 }
 
-// Letter is a webhook that was not delivered, yet or for good; where Shop.Whole, any.
+// Letter is a webhook: of Shop.Outbox one that was not delivered, yet or for good, of Shop.Sent one that was.
 type Letter struct {
 	ID, Object, Body string
 	Seq              int64 // of its object's events
