@@ -101,7 +101,7 @@ func TestFR05_SightingsThatChangeWhileAllAreRead(t *testing.T) {
 // What waits for the network's word and goes away meanwhile leaves no other one unread.
 func TestFR05_PromotesAllWhileOneGoes(t *testing.T) {
 	t.Parallel()
-	n, s := walking(t, settleChunk+7, settleChunk+200)
+	n, s := walking(t, settleChunk, settleChunk+200)
 	cur, version, err := n.cursor(t.Context())
 	require.NoError(t, err)
 	s.then = func() { s.change(t, n, func(v *Sighting) { v.State = Gone }) }
