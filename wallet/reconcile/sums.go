@@ -8,6 +8,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
 )
 
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
@@ -101,7 +102,8 @@ func (a *account) unspent(l *look) {
 // fold moves the base of an address that has done much up to what can hardly change any more.
 func (a *account) fold(currencies []*chain.Currency, gas string, depth int64) {
 	height, cut := a.look.Reading.From-4*depth, a.look.Reading.holds().Add(-time.Hour)
-	if len(a.in)+len(a.out)+a.seen < foldAt || height <= a.look.Height {
+	// A look at an account that addresses share reads the transfers of the whole network above its base.
+	if len(a.in)+len(a.out)+a.seen < foldAt && !a.shared() || height <= a.look.Height {
 		return
 	}
 	for _, c := range currencies {
@@ -118,7 +120,7 @@ func (a *account) fold(currencies []*chain.Currency, gas string, depth int64) {
 		}
 		for i := range a.out {
 			f := &a.out[i]
-			if !a.pays() || !f.ended || f.updated.After(cut) {
+			if !f.ended || f.updated.After(cut) {
 				continue
 			}
 			if f.currency == c.Code {
@@ -130,10 +132,7 @@ func (a *account) fold(currencies []*chain.Currency, gas string, depth int64) {
 		}
 		a.put(c.Code, spot)
 	}
-	a.look.Height = height
-	if a.pays() {
-		a.look.Cut = cut
-	}
+	a.look.Height, a.look.Cut = height, cut
 }
 
 func (a *account) put(currency string, s Spot) {
@@ -147,13 +146,13 @@ func (a *account) put(currency string, s Spot) {
 	a.look.Spots[currency] = s
 }
 
-// renew forgets the base once in a week, unless the address pays: what was written into the store
-// below it since would never be seen.
+// renew forgets the base once in a week, unless the address pays, or gives payouts its change: what
+// was written into the store below it since would never be seen.
 func (a *account) renew(now time.Time) {
 	const week = 7 * 24 * time.Hour
 	spread := time.Duration(a.owner.Seq%97) * week / 97 // so that not all are summed up on one day
 	turn := func(t time.Time) int64 { return t.Add(spread).UnixNano() / int64(week) }
-	if a.look.Height > 0 && !a.pays() && turn(a.look.Looked) != turn(now) {
+	if a.look.Height > 0 && !a.pays() && a.owner.Use != incoming.UseChange && turn(a.look.Looked) != turn(now) {
 		a.unfold()
 	}
 }
