@@ -469,17 +469,27 @@ func (t *Treasury) nothing(ctx context.Context, s Sweep) (bool, error) {
 	return true, err
 }
 
-// lastDone is the newest landed sweep of a spot, nil where none has.
-func (t *Treasury) lastDone(ctx context.Context, n chain.Network, k spot) (*Sweep, error) {
+// lastDone is the newest landed sweep of a spot, nil where none has. Few are asked for together with
+// those of other spots, which a query with an order cannot be.
+func (t *Treasury) lastDone(ctx context.Context, n chain.Network, k spot) (last *Sweep, err error) {
+	const few = 50
 	q := k.at(n, SweepDone)
 	q.Where = append(q.Where, storage.Cond{Column: "tx", Op: storage.Ne, Value: ""})
-	q.Order, q.Limit = []storage.Order{{Column: "created_at", Desc: true}}, 1
+	q.Limit = few
 	rows, err := t.cfg.Store.Find(ctx, q)
-	if err != nil || len(rows) == 0 {
+	if err == nil && len(rows) == few {
+		q.Order, q.Limit = []storage.Order{{Column: "created_at", Desc: true}}, 1
+		rows, err = t.cfg.Store.Find(ctx, q)
+	}
+	if err != nil {
 		return nil, err
 	}
-	s := Sweeps.Value(rows[0])
-	return &s, nil
+	for _, row := range rows {
+		if s := Sweeps.Value(row); last == nil || last.Created.Before(s.Created) {
+			last = &s
+		}
+	}
+	return last, nil
 }
 
 // blocks is why nothing can be paid for a tenant on a network, so that a thousand waiting

@@ -237,7 +237,7 @@ func (t *Treasury) sweepsAt(ctx context.Context, n chain.Network, k spot, states
 // swept reports whether a sweep of a spot has landed.
 func (t *Treasury) swept(ctx context.Context, n chain.Network, k spot) (bool, error) {
 	q := k.at(n, SweepDone)
-	q.Limit, q.IDs = 1, true
+	q.Limit = 1
 	rows, err := t.cfg.Store.Find(ctx, q)
 	return len(rows) > 0, err
 }
