@@ -549,6 +549,26 @@ func (r *reads) Balances(ctx context.Context, p storage.Partition, accounts ...l
 	return out, err
 }
 
+// HouseBalances is for storage.Partition.HouseBalances. It reads two ranges of the primary key.
+func (r *reads) HouseBalances(ctx context.Context, p storage.Partition) ([]ledger.Balance, error) {
+	if _, err := r.s.opened(); err != nil {
+		return nil, err
+	}
+	q := "SELECT part, account, asset, posted, held, seq FROM " + r.s.d.Table("balances") + " WHERE part = ? AND "
+	owed := string(ledger.Receivable(""))
+	args := []any{
+		string(p), string(ledger.FeesPlatform), string(ledger.FeesNetwork), string(ledger.Float), string(ledger.Adjustment),
+		string(p), owed, owed[:len(owed)-1] + string(owed[len(owed)-1]+1),
+	}
+	var out []ledger.Balance
+	err := r.at.each(ctx, q+"account IN (?,?,?,?) UNION ALL "+q+"account >= ? AND account < ? ORDER BY account, asset", args, func(sc Scanner) error {
+		_, b, err := scanBalance(sc)
+		out = append(out, b)
+		return err
+	})
+	return out, err
+}
+
 // Entries implements storage.Store.
 func (r *reads) Entries(ctx context.Context, p storage.Partition, a ledger.Account, asset ledger.Asset, before int64, max int) ([]ledger.Entry, error) {
 	if _, err := r.s.opened(); err != nil {

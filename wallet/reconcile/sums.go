@@ -102,8 +102,7 @@ func (a *account) unspent(l *look) {
 // fold moves the base of an address that has done much up to what can hardly change any more.
 func (a *account) fold(currencies []*chain.Currency, gas string, depth int64) {
 	height, cut := a.look.Reading.From-4*depth, a.look.Reading.holds().Add(-time.Hour)
-	// A look at an account that addresses share reads the transfers of the whole network above its base.
-	if len(a.in)+len(a.out)+a.seen < foldAt && !a.shared() || height <= a.look.Height {
+	if len(a.in)+len(a.out)+a.seen < foldAt || height <= a.look.Height {
 		return
 	}
 	for _, c := range currencies {
