@@ -163,10 +163,16 @@ func (q Query) behind(column string, value any, id string) Query {
 	switch {
 	case column != "" && id == "":
 		after = []Cond{{Column: column, Op: op, Value: value}}
-	case column != "":
-		if after = append(after, Cond{Column: column, Op: Eq, Value: value}); op == Gt {
-			q.Order = nil // by id: the value is one
+	case column != "": // by id alone: the value is one
+		after = append(after, Cond{Column: column, Op: Eq, Value: value})
+		if q.Order = nil; op == Lt {
+			q.Order = []Order{{Column: ColID, Desc: true}}
 		}
+	}
+	if column != "" { // what the value is within, a database would go along instead
+		q.Where = slices.DeleteFunc(slices.Clone(q.Where), func(c Cond) bool {
+			return c.Column == column && (id != "" || c.Op == op || op == Gt && c.Op == Ge || op == Lt && c.Op == Le)
+		})
 	}
 	q.Where = slices.Concat(q.Where, after)
 	return q

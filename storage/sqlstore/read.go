@@ -213,8 +213,9 @@ func (r *reads) Find(ctx context.Context, q storage.Query) ([]storage.Row, error
 	if err := r.s.tableOpen(q.Table); err != nil {
 		return nil, err
 	}
-	sorted := r.s.d.Sorted != "" && len(q.Order) == 1 && q.Order[0].Column == storage.ColID && narrows(q.Table, filters)
-	later := sorted && laterPage(filters)
+	byID := !slices.ContainsFunc(q.Order, func(o storage.Order) bool { return o.Column != storage.ColID })
+	sorted := r.s.d.Sorted != "" && byID && narrows(q.Table, filters)
+	later := sorted && laterPage(filters, q.Order[0].Desc)
 	cond, args := r.s.d.conditions("part", q.Partitions, filters, func(f *storage.Filter) string {
 		if later && f.Column == storage.ColID {
 			return fmt.Sprintf(r.s.d.Sorted, r.s.d.column(f.Column))
@@ -260,11 +261,15 @@ func narrows(t *storage.Table, filters []storage.Filter) bool {
 
 // laterPage reports whether conditions on the id say only where a page begins: most rows of a
 // partition may be behind it. Else they may select less than an index does.
-func laterPage(filters []storage.Filter) bool {
+func laterPage(filters []storage.Filter, desc bool) bool {
+	from, at := storage.Gt, storage.Ge
+	if desc {
+		from, at = storage.Lt, storage.Le
+	}
 	begins := false
 	for i := range filters {
 		if f := &filters[i]; f.Column == storage.ColID {
-			if f.Op != storage.Gt && f.Op != storage.Ge {
+			if f.Op != from && f.Op != at {
 				return false
 			}
 			begins = true

@@ -212,16 +212,22 @@ type spot struct{ address, currency string }
 var live = []SweepState{SweepNew, SweepFunding, SweepMoving, SweepDeferred}
 
 // at selects the sweeps of a spot in some states, and those without a currency that an earlier
-// version made at its address.
+// version made at its address. The states are told by the others: a database that has an index by
+// state would read all sweeps of the network along it.
 func (k spot) at(n chain.Network, states ...SweepState) storage.Query {
-	return storage.Query{
+	q := storage.Query{
 		Table: Sweeps.Table, Partition: storage.Network(string(n)),
 		Where: []storage.Cond{
 			{Column: "address", Op: storage.Eq, Value: k.address},
 			{Column: "currency", Op: storage.In, Value: []string{k.currency, ""}},
-			{Column: "state", Op: storage.In, Value: states},
 		},
 	}
+	for _, s := range []SweepState{SweepNew, SweepFunding, SweepMoving, SweepDeferred, SweepDone, SweepReplaced, sweepGivenUp} {
+		if !slices.Contains(states, s) {
+			q.Where = append(q.Where, storage.Cond{Column: "state", Op: storage.Ne, Value: s})
+		}
+	}
+	return q
 }
 
 // sweepsAt reads the sweeps of a spot in some states. Those that have ended grow with what the
