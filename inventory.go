@@ -23,9 +23,9 @@ func Partitions(ctx context.Context, s storage.Store) iter.Seq2[storage.Partitio
 		for _, n := range chain.Networks() {
 			networks[storage.Network(string(n.Code))] = true
 		}
-		// A host's own networks have a cursor.
-		for offset := 0; ; offset += page {
-			rows, err := s.Find(ctx, storage.Query{Table: incoming.Cursors.Table, Limit: page, Offset: offset})
+		// A host's own networks have a cursor. All have one id, so that one page has to hold them.
+		for limit := page; ; limit *= 2 {
+			rows, err := s.Find(ctx, storage.Query{Table: incoming.Cursors.Table, Limit: limit, IDs: true})
 			if err != nil {
 				yield("", err)
 				return
@@ -33,7 +33,7 @@ func Partitions(ctx context.Context, s storage.Store) iter.Seq2[storage.Partitio
 			for _, r := range rows {
 				networks[r.Partition] = true
 			}
-			if len(rows) < page {
+			if len(rows) < limit {
 				break
 			}
 		}

@@ -523,13 +523,13 @@ func (a *App) haltedAsset(ctx context.Context, tenant, currency string) (why str
 	} else if halted {
 		return cmp.Or(h.Reason, "the library has halted it"), nil
 	}
-	balances, err := a.joined().Balances(ctx, storage.Tenant(tenant))
+	balances, err := storage.Tenant(tenant).HouseBalances(ctx, a.joined())
 	if err != nil {
 		return "", err
 	}
 	var equity ledger.Amount
 	for _, b := range balances {
-		if b.Asset == c.Asset() && b.Account.House() {
+		if b.Asset == c.Asset() {
 			if equity, err = equity.Add(b.Available()); err != nil {
 				return "", err
 			}

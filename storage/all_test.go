@@ -2,6 +2,7 @@ package storage_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -53,4 +54,61 @@ func TestAll_RowsThatComeAndGo(t *testing.T) {
 	}
 	require.Len(t, errs, 4, "three of the first page")
 	require.ErrorIs(t, errs[3], broken.ErrGone)
+}
+
+// By a column, too, each row that stays is yielded once: also where many have one value, and whoever
+// reads takes rows out of the query meanwhile.
+func TestFR05_AllByAColumnAsRowsGo(t *testing.T) {
+	t.Parallel()
+	for _, desc := range []bool{false, true} {
+		s := memory.New()
+		require.NoError(t, s.Open(t.Context(), leaves.Table))
+		var want []string
+		c := storage.Change{ID: "put", Partition: storage.System}
+		for n := range 40 {
+			id, value := fmt.Sprintf("r%02d", n), int64(n/4)
+			if n >= 12 && n < 24 {
+				value = 3 // more than pages have
+			}
+			c.Put = append(c.Put, leaves.Row(id, 0, time.Time{}, leaf{value}))
+			want = append(want, id)
+		}
+		require.NoError(t, storage.CommitOne(t.Context(), s, c))
+		if desc {
+			slices.Reverse(want)
+		}
+		q := storage.Query{Table: leaves.Table, Partition: storage.System, Limit: 5, Order: []storage.Order{{Column: "n", Desc: desc}}}
+		var seen []string
+		for r, err := range storage.All(t.Context(), s, q) {
+			require.NoError(t, err)
+			seen = append(seen, r.ID)
+			require.NoError(t, storage.CommitOne(t.Context(), s, storage.Change{
+				ID: "drop" + r.ID, Partition: storage.System, Drop: []storage.Row{leaves.Row(r.ID, r.Version, time.Time{}, leaf{})},
+			}))
+		}
+		require.Equal(t, want, seen)
+		require.Empty(t, q.Where, "the caller's query stays as it is")
+	}
+}
+
+// What All cannot walk along is an error, and not a part of the rows.
+func TestFR05_AllByAnotherOrderIsRefused(t *testing.T) {
+	t.Parallel()
+	s := memory.New()
+	require.NoError(t, s.Open(t.Context(), leaves.Table))
+	for name, q := range map[string]storage.Query{
+		"two columns": {Table: leaves.Table, Order: []storage.Order{{Column: "n"}, {Column: storage.ColDue}}},
+		"no column":   {Table: leaves.Table, Order: []storage.Order{{Column: "m"}}},
+		"due":         {Table: leaves.Table, Order: []storage.Order{{Column: storage.ColDue}}},
+		"ids alone":   {Table: leaves.Table, Order: []storage.Order{{Column: "n"}}, IDs: true},
+		"an offset":   {Table: leaves.Table, Offset: 1},
+	} {
+		q.Partition = storage.System
+		var errs []error
+		for _, err := range storage.All(t.Context(), s, q) {
+			errs = append(errs, err)
+		}
+		require.Len(t, errs, 1, name)
+		require.ErrorIs(t, errs[0], storage.ErrMalformed, name)
+	}
 }

@@ -3,8 +3,10 @@ package storage
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"iter"
 	"log/slog"
+	"reflect"
 	"slices"
 	"sync"
 	"time"
@@ -104,16 +106,27 @@ func Others(ctx context.Context, s Store, q Query) ([]Row, RowErrors, error) {
 // allLimit is how many rows All reads at once where its query does not say.
 const allLimit = 500
 
-// All yields the rows of a query of one partition by id, and ends with the first error. It reads
-// Limit rows at a time, 500 where the query does not say. A row that others write or take away
-// meanwhile is yielded at most once, and makes none be passed over. The query has no Order and
-// no Offset.
+// All yields the rows of a query of one partition by id, or along the one column of its Order and
+// by id where they have the same value. It ends with the first error. It reads Limit rows at a
+// time, 500 where the query does not say. A row that others write or take away meanwhile makes none
+// be passed over, and is yielded at most once as long as its place in the order stays. The query
+// has no Offset, and with an Order no IDs.
 func All(ctx context.Context, s Store, q Query) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
-		where := q.Where
 		q.Limit = cmp.Or(q.Limit, allLimit)
+		next, column, err := q, Column{}, error(nil)
+		if len(q.Order) > 0 {
+			column, _ = q.Table.Column(q.Order[0].Column)
+		}
+		if q.Offset > 0 || len(q.Order) > 1 || len(q.Order) == 1 && (column.Name == "" || q.IDs) {
+			err = fmt.Errorf("%w: All walks table %s by id, or along one of its columns and with values", ErrMalformed, q.Table.Name)
+		}
+		var last any // value of the column whose rows are being read, nil = the rows behind all read ones
 		for {
-			rows, err := s.Find(ctx, q)
+			var rows []Row
+			if err == nil {
+				rows, err = s.Find(ctx, next)
+			}
 			if err != nil {
 				yield(Row{}, err)
 				return
@@ -123,12 +136,46 @@ func All(ctx context.Context, s Store, q Query) iter.Seq2[Row, error] {
 					return
 				}
 			}
-			if len(rows) < q.Limit {
+			switch full := len(rows) == q.Limit; {
+			case full:
+				r := &rows[len(rows)-1]
+				if column.Name != "" {
+					last = reflect.ValueOf(r.Value).FieldByIndex(column.index).Interface()
+				}
+				next = q.behind(column.Name, last, r.ID)
+			case last != nil:
+				next, last = q.behind(column.Name, last, ""), nil
+			default:
 				return
 			}
-			q.Where = slices.Concat(where, []Cond{{Column: ColID, Op: Gt, Value: rows[len(rows)-1].ID}})
 		}
 	}
+}
+
+// behind is the query of the rows that come after one: where an id is named, of those with the
+// same value of the column, else of those with another value. Without a column it is of ids alone.
+func (q Query) behind(column string, value any, id string) Query {
+	op := Gt
+	if column != "" && q.Order[0].Desc {
+		op = Lt
+	}
+	after := []Cond{{Column: ColID, Op: op, Value: id}}
+	switch {
+	case column != "" && id == "":
+		after = []Cond{{Column: column, Op: op, Value: value}}
+	case column != "": // by id alone: the value is one
+		after = append(after, Cond{Column: column, Op: Eq, Value: value})
+		if q.Order = nil; op == Lt {
+			q.Order = []Order{{Column: ColID, Desc: true}}
+		}
+	}
+	if column != "" { // what the value is within, a database would go along instead
+		q.Where = slices.DeleteFunc(slices.Clone(q.Where), func(c Cond) bool {
+			return c.Column == column && (id != "" || c.Op == op || op == Gt && c.Op == Ge || op == Lt && c.Op == Le)
+		})
+	}
+	q.Where = slices.Concat(q.Where, after)
+	return q
 }
 
 // Pages calls f with all rows of a query of one partition by id, Limit at a time. It goes

@@ -198,10 +198,11 @@ type request struct {
 }
 
 // holders are accounts whose balances are asked for; all of the partition where none is
-// named.
+// named, or all of the house's.
 type holders struct {
 	partition Partition
 	accounts  []ledger.Account
+	house     bool
 }
 
 // shared is what an item brings to a Together, and its answer.
@@ -274,7 +275,18 @@ func (j joined) Balances(ctx context.Context, p Partition, accounts ...ledger.Ac
 	if w == nil {
 		return j.Store.Balances(ctx, p, accounts...)
 	}
-	r := &request{of: &holders{p, accounts}}
+	r := &request{of: &holders{partition: p, accounts: accounts}}
+	w.ask(r)
+	return r.balances, r.err
+}
+
+// HouseBalances is the ability of the Store behind it, or does without.
+func (j joined) HouseBalances(ctx context.Context, p Partition) ([]ledger.Balance, error) {
+	w := j.worker(ctx)
+	if w == nil {
+		return p.HouseBalances(ctx, j.Store)
+	}
+	r := &request{of: &holders{partition: p, house: true}}
 	w.ask(r)
 	return r.balances, r.err
 }
@@ -338,7 +350,11 @@ func answer(ctx context.Context, s Store, asked []*request) {
 	for _, g := range group(single, func(r *request) sort { return sort{r.query.Table, r.query.Partition, r.count} }) {
 		alone(ctx, s, g)
 	}
-	for _, g := range group(balances, func(r *request) sort { return sort{nil, r.of.partition, len(r.of.accounts) > 0} }) {
+	type kind struct {
+		partition    Partition
+		named, house bool
+	}
+	for _, g := range group(balances, func(r *request) kind { return kind{r.of.partition, len(r.of.accounts) > 0, r.of.house} }) {
 		balancesOf(ctx, s, g)
 	}
 	commit(ctx, s, commits)
@@ -367,7 +383,7 @@ func alone(ctx context.Context, s Store, list []*request) {
 }
 
 // balancesOf asks for the balances of all accounts of a partition that are named, or of
-// all there are where none is.
+// all there are where none is, or of the house's.
 func balancesOf(ctx context.Context, s Store, list []*request) {
 	var all []ledger.Account
 	seen := map[ledger.Account]bool{}
@@ -378,7 +394,14 @@ func balancesOf(ctx context.Context, s Store, list []*request) {
 			}
 		}
 	}
-	balances, err := s.Balances(ctx, list[0].of.partition, all...)
+	p := list[0].of.partition
+	var balances []ledger.Balance
+	var err error
+	if list[0].of.house {
+		balances, err = p.HouseBalances(ctx, s)
+	} else {
+		balances, err = s.Balances(ctx, p, all...)
+	}
 	for _, r := range list {
 		r.err = err
 		for _, b := range balances {

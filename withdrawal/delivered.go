@@ -157,10 +157,10 @@ func (s *Service) equity(ctx context.Context, m *move) (ledger.Amount, error) {
 		m.with = append(m.with, row)
 		return spare, err
 	}
-	balances, err := s.c.Store.Balances(ctx, storage.Tenant(w.Tenant))
+	balances, err := storage.Tenant(w.Tenant).HouseBalances(ctx, s.c.Store)
 	var sum ledger.Amount
 	for _, b := range balances {
-		if err == nil && b.Asset == ledger.Asset(w.Currency) && b.Account.House() {
+		if err == nil && b.Asset == ledger.Asset(w.Currency) {
 			sum, err = sum.Add(b.Available())
 		}
 	}

@@ -87,53 +87,73 @@ func (n *Network) watermark(ctx context.Context, tip chain.Tip, known Cursor, as
 // promote makes final what has its confirmations and, where its currency waits
 // for that and the network gives it (word), the network's own word.
 func (n *Network) promote(ctx context.Context, cur Cursor, version int64, word bool) (worked int, err error) {
-	waiting := 0 // of those read, how many wait for the network's word
-	for {
-		rows, err := n.unread.Found(ctx, n.cfg.Store, storage.Query{
-			Table: Sightings.Table, Partition: n.part, Limit: settleChunk, Offset: waiting,
-			Order: []storage.Order{{Column: "final_at"}},
-			Where: []storage.Cond{
-				{Column: "state", Op: storage.Eq, Value: Included},
-				anyForward,
-				{Column: "final_at", Op: storage.Le, Value: cur.Head},
-				n.lists.mine(),
-			},
-		}, n.cfg.Now(), n.log)
+	var rows []storage.Row
+	for r, err := range storage.All(ctx, readable{n.cfg.Store, n}, storage.Query{
+		Table: Sightings.Table, Partition: n.part, Limit: settleChunk,
+		Order: []storage.Order{{Column: "final_at"}},
+		Where: []storage.Cond{
+			{Column: "state", Op: storage.Eq, Value: Included},
+			anyForward,
+			{Column: "final_at", Op: storage.Le, Value: cur.Head},
+			n.lists.mine(),
+		},
+	}) {
 		if err != nil {
 			return worked, err
 		}
-		found := make([]*Sighting, len(rows))
-		for i, r := range rows {
-			s := Sightings.Value(r)
-			found[i] = &s
+		if rows = append(rows, r); len(rows) < settleChunk {
+			continue
 		}
-		needs, err := n.weighed(ctx, found, cur.Head, false)
-		if err != nil {
+		done, all, err := n.promoteRows(ctx, &cur, version, word, rows)
+		if worked += done; err != nil || !all {
 			return worked, err
 		}
-		var put []storage.Row
-		for i, r := range rows {
-			s := *found[i]
-			at := max(n.finalAt(&s), s.Height+needs[i]-1)
-			if c := n.listed(s.Currency); at <= cur.Head && c != nil && n.waits(c, &s, at) && word && s.Height > cur.Final {
-				waiting++
+		rows = nil
+	}
+	done, _, err := n.promoteRows(ctx, &cur, version, word, rows)
+	return worked + done, err
+}
+
+// readable is a network's store without the rows that cannot be read: they are logged.
+type readable struct {
+	storage.Store
+	n *Network
+}
+
+// Find implements storage.Store.
+func (s readable) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {
+	return s.n.unread.Found(ctx, s.Store, q, s.n.cfg.Now(), s.n.log)
+}
+
+// promoteRows makes final what can be of these; all is false where something moved meanwhile.
+func (n *Network) promoteRows(ctx context.Context, cur *Cursor, version int64, word bool, rows []storage.Row) (done int, all bool, err error) {
+	found := make([]*Sighting, len(rows))
+	for i, r := range rows {
+		s := Sightings.Value(r)
+		found[i] = &s
+	}
+	needs, err := n.weighed(ctx, found, cur.Head, false)
+	if err != nil {
+		return 0, false, err
+	}
+	var put []storage.Row
+	for i, r := range rows {
+		s := *found[i]
+		at := max(n.finalAt(&s), s.Height+needs[i]-1)
+		if c := n.listed(s.Currency); at <= cur.Head && c != nil && n.waits(c, &s, at) && word && s.Height > cur.Final {
+			continue // for the network's word
+		}
+		if at > s.FinalAt { // more confirmations are required than when it was included
+			if s.FinalAt = at; at > cur.Head {
+				put = append(put, Sightings.Row(r.ID, r.Version, r.Due, s))
 				continue
 			}
-			if at > s.FinalAt { // more confirmations are required than when it was included
-				if s.FinalAt = at; at > cur.Head {
-					put = append(put, Sightings.Row(r.ID, r.Version, r.Due, s))
-					continue
-				}
-			}
-			s.State = Final
-			put = append(put, n.row(s, r.Version, n.cfg.Now()))
 		}
-		done, err := n.commitAt(ctx, "final", version, put)
-		worked += done
-		if err != nil || done < len(put) || len(rows) < settleChunk {
-			return worked, err
-		}
+		s.State = Final
+		put = append(put, n.row(s, r.Version, n.cfg.Now()))
 	}
+	done, err = n.commitAt(ctx, "final", version, put)
+	return done, done == len(put), err
 }
 
 // vanish takes down what is neither in a block nor in the mempool. What a fork

@@ -419,20 +419,22 @@ func (n *Network) find(ctx context.Context, where ...storage.Cond) ([]storage.Ro
 }
 
 func (n *Network) findIn(ctx context.Context, table *storage.Table, where ...storage.Cond) ([]storage.Row, error) {
-	var all []storage.Row
-	var order []storage.Order
+	q := storage.Query{Table: table, Partition: n.part, Where: where, Limit: readChunk}
 	if slices.ContainsFunc(where, func(c storage.Cond) bool { return c.Column == anyForward.Column }) {
-		order = []storage.Order{{Column: "final_at"}} // by id SQLite would read all rows, in that order
+		q.Order = []storage.Order{{Column: "final_at"}} // by id SQLite would read all rows, in that order
 	}
-	for {
-		rows, err := n.cfg.Store.Find(ctx, storage.Query{
-			Table: table, Partition: n.part, Where: where, Order: order, Limit: readChunk, Offset: len(all),
-		})
+	var all []storage.Row
+	at := map[string]int{}
+	for r, err := range storage.All(ctx, n.cfg.Store, q) {
 		if err != nil {
 			return nil, err
 		}
-		if all = append(all, rows...); len(rows) < readChunk {
-			return all, nil
+		if i, met := at[r.ID]; met { // it was final later meanwhile
+			all[i] = r
+			continue
 		}
+		at[r.ID] = len(all)
+		all = append(all, r)
 	}
+	return all, nil
 }

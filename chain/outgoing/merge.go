@@ -122,26 +122,34 @@ func (n *Sender) crowded(ctx context.Context, d *candidate, free []coin, cause e
 
 // eachFree hands out what may be spent for an intent, largest first, for as long as f wants more.
 func (n *Sender) eachFree(ctx context.Context, in *chain.Intent, f func(*coin) (more bool, err error)) error {
-	q := n.freeQuery(in)
-	for {
-		rows, err := n.Store.Find(ctx, q)
-		if err != nil {
-			return err
-		}
+	give := func(rows []storage.Row) (more bool, err error) {
 		coins, err := n.fit(ctx, in.Tenant, rows)
 		if err != nil {
-			return err
+			return false, err
 		}
 		for i := range coins {
 			if more, err := f(&coins[i]); err != nil || !more {
-				return err
+				return false, err
 			}
 		}
-		if len(rows) < q.Limit {
-			return nil
-		}
-		q.Offset += q.Limit
+		return true, nil
 	}
+	q := n.freeQuery(in)
+	var rows []storage.Row
+	for r, err := range storage.All(ctx, n.Store, q) {
+		if err != nil {
+			return err
+		}
+		if rows = append(rows, r); len(rows) < q.Limit {
+			continue
+		}
+		if more, err := give(rows); err != nil || !more {
+			return err
+		}
+		rows = nil
+	}
+	_, err := give(rows)
+	return err
 }
 
 // mergeFor is a merge for a payout, without id and bound.

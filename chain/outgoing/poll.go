@@ -1,6 +1,7 @@
 package outgoing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,24 +38,20 @@ func (n *Sender) attempts(ctx context.Context, intents ...string) (map[string][]
 	if len(intents) == 0 {
 		return out, nil
 	}
-	const page = 500
-	for offset := 0; ; offset += page {
-		rows, err := n.Store.Find(ctx, storage.Query{
-			Table: Attempts.Table, Partition: n.part, Limit: page, Offset: offset,
-			Where: []storage.Cond{{Column: "intent", Op: storage.In, Value: intents}},
-			Order: []storage.Order{{Column: "intent"}, {Column: "number"}},
-		})
+	for r, err := range storage.All(ctx, n.Store, storage.Query{
+		Table: Attempts.Table, Partition: n.part,
+		Where: []storage.Cond{{Column: "intent", Op: storage.In, Value: intents}},
+	}) {
 		if err != nil {
 			return nil, fmt.Errorf("outgoing: reading attempts: %w", err)
 		}
-		for _, r := range rows {
-			v := Attempts.Value(r)
-			out[v.Intent] = append(out[v.Intent], &attempt{tx: r.ID, v: v, version: r.Version})
-		}
-		if len(rows) < page {
-			return out, nil
-		}
+		v := Attempts.Value(r)
+		out[v.Intent] = append(out[v.Intent], &attempt{tx: r.ID, v: v, version: r.Version})
 	}
+	for _, list := range out {
+		slices.SortStableFunc(list, func(a, b *attempt) int { return cmp.Compare(a.v.Number, b.v.Number) })
+	}
+	return out, nil
 }
 
 // watchDue looks after everything on its way that is due, with one question to

@@ -14,19 +14,13 @@ func list[T, V any](ctx context.Context, s storage.Store, t storage.TableOf[T], 
 		Order: []storage.Order{{Column: order}},
 	}
 	out := []V{}
-	for {
-		rows, err := s.Find(ctx, q)
+	for r, err := range storage.All(ctx, s, q) {
 		if err != nil {
 			return nil, err
 		}
-		for _, r := range rows {
-			out = append(out, view(r.ID, t.Value(r)))
-		}
-		if len(rows) < q.Limit {
-			return out, nil
-		}
-		q.Offset += len(rows)
+		out = append(out, view(r.ID, t.Value(r)))
 	}
+	return out, nil
 }
 
 // remove drops the one row of a tenant that the condition selects, and has the Change record

@@ -295,6 +295,30 @@ func (s *Store) Balances(ctx context.Context, p storage.Partition, accounts ...l
 	return out, nil
 }
 
+// HouseBalances is for storage.Partition.HouseBalances.
+func (s *Store) HouseBalances(ctx context.Context, p storage.Partition) ([]ledger.Balance, error) {
+	if _, err := s.opened(ctx); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := s.part(p, false)
+	if d == nil {
+		return nil, nil
+	}
+	var out []ledger.Balance
+	for name, list := range d.byAccount {
+		if !name.House() {
+			continue
+		}
+		for _, a := range list {
+			out = append(out, a.balance)
+		}
+	}
+	slices.SortFunc(out, compareBalances)
+	return out, nil
+}
+
 // Entries implements storage.Store.
 func (s *Store) Entries(ctx context.Context, p storage.Partition, account ledger.Account, asset ledger.Asset, before int64, max int) ([]ledger.Entry, error) {
 	if _, err := s.opened(ctx); err != nil {

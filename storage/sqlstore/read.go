@@ -213,8 +213,9 @@ func (r *reads) Find(ctx context.Context, q storage.Query) ([]storage.Row, error
 	if err := r.s.tableOpen(q.Table); err != nil {
 		return nil, err
 	}
-	sorted := r.s.d.Sorted != "" && len(q.Order) == 1 && q.Order[0].Column == storage.ColID && narrows(q.Table, filters)
-	later := sorted && laterPage(filters)
+	byID := !slices.ContainsFunc(q.Order, func(o storage.Order) bool { return o.Column != storage.ColID })
+	sorted := r.s.d.Sorted != "" && byID && narrows(q.Table, filters)
+	later := sorted && laterPage(filters, q.Order[0].Desc)
 	cond, args := r.s.d.conditions("part", q.Partitions, filters, func(f *storage.Filter) string {
 		if later && f.Column == storage.ColID {
 			return fmt.Sprintf(r.s.d.Sorted, r.s.d.column(f.Column))
@@ -260,11 +261,15 @@ func narrows(t *storage.Table, filters []storage.Filter) bool {
 
 // laterPage reports whether conditions on the id say only where a page begins: most rows of a
 // partition may be behind it. Else they may select less than an index does.
-func laterPage(filters []storage.Filter) bool {
+func laterPage(filters []storage.Filter, desc bool) bool {
+	from, at := storage.Gt, storage.Ge
+	if desc {
+		from, at = storage.Lt, storage.Le
+	}
 	begins := false
 	for i := range filters {
 		if f := &filters[i]; f.Column == storage.ColID {
-			if f.Op != storage.Gt && f.Op != storage.Ge {
+			if f.Op != from && f.Op != at {
 				return false
 			}
 			begins = true
@@ -542,6 +547,26 @@ func (r *reads) Balances(ctx context.Context, p storage.Partition, accounts ...l
 	}
 	var out []ledger.Balance
 	err := r.at.each(ctx, q+" ORDER BY account, asset", args, func(sc Scanner) error {
+		_, b, err := scanBalance(sc)
+		out = append(out, b)
+		return err
+	})
+	return out, err
+}
+
+// HouseBalances is for storage.Partition.HouseBalances. It reads two ranges of the primary key.
+func (r *reads) HouseBalances(ctx context.Context, p storage.Partition) ([]ledger.Balance, error) {
+	if _, err := r.s.opened(); err != nil {
+		return nil, err
+	}
+	q := "SELECT part, account, asset, posted, held, seq FROM " + r.s.d.Table("balances") + " WHERE part = ? AND "
+	owed := string(ledger.Receivable(""))
+	args := []any{
+		string(p), string(ledger.FeesPlatform), string(ledger.FeesNetwork), string(ledger.Float), string(ledger.Adjustment),
+		string(p), owed, owed[:len(owed)-1] + string(owed[len(owed)-1]+1),
+	}
+	var out []ledger.Balance
+	err := r.at.each(ctx, q+"account IN (?,?,?,?) UNION ALL "+q+"account >= ? AND account < ? ORDER BY account, asset", args, func(sc Scanner) error {
 		_, b, err := scanBalance(sc)
 		out = append(out, b)
 		return err

@@ -46,6 +46,25 @@ func testBalances(t testing.TB, e *env) {
 	none, err := e.s.Balances(e.ctx, away, w)
 	require.NoError(t, err)
 	require.Empty(t, none)
+
+	own, err := here.HouseBalances(e.ctx, e.s)
+	require.NoError(t, err)
+	require.Empty(t, own)
+	for i, a := range []ledger.Account{
+		ledger.FeesPlatform, ledger.FeesNetwork, ledger.Float, ledger.Adjustment, ledger.Suspense,
+		ledger.Receivable("w"), ledger.Receivable("v"), ledger.Receivable(""), ledger.Receivable("é/1"),
+	} {
+		e.commit(t, e.post(ledger.Leg{Account: a, Asset: coin, Delta: ledger.Amount(i + 1)}, ledger.Leg{Account: ledger.Chain("net"), Asset: coin, Delta: -ledger.Amount(i + 1)}))
+	}
+	all, err = e.s.Balances(e.ctx, here)
+	require.NoError(t, err)
+	own, err = here.HouseBalances(e.ctx, e.s)
+	require.NoError(t, err)
+	require.Equal(t, slices.DeleteFunc(all, func(b ledger.Balance) bool { return !b.Account.House() }), own)
+	require.Len(t, own, 8)
+	own, err = away.HouseBalances(e.ctx, e.s)
+	require.NoError(t, err)
+	require.Empty(t, own)
 }
 
 func testEntries(t testing.TB, e *env) {

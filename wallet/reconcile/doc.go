@@ -12,6 +12,7 @@
 //     for that tenant; others go on.
 //   - The halt ends by itself when the difference is gone, and by an operator's Lift, which says that
 //     the difference is explained.
-//   - What a look costs does not grow with what the address has ever done, but for one look in a week at
-//     an address that pays nobody: that sums up everything that is stored of it.
+//   - What a look costs does not grow with what the address has ever done, nor with what others do that
+//     are looked at in the same step, but for one look in a week at an address that pays nobody and gets
+//     no change: that sums up everything that is stored of it.
 package reconcile

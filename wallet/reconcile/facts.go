@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"math/bits"
 	"slices"
 	"time"
 
@@ -112,21 +114,16 @@ var inBlocks = storage.Cond{Column: "state", Op: storage.In, Value: []incoming.S
 // arrived reads the transfers to addresses.
 func (s *Service) arrived(ctx context.Context, list []*account) error {
 	byAddress, byTenant := map[string]*account{}, map[string]*account{}
-	var fresh, based []string
-	low, sharedLow := int64(-1), int64(-1)
+	var own []*account
+	sharedLow := int64(-1)
 	for _, a := range list {
-		switch {
-		case a.shared():
+		if a.shared() {
 			byTenant[a.owner.Tenant] = a
 			sharedLow = least(sharedLow, a.look.Height)
-		case a.look.Height == 0:
-			byAddress[string(a.address)] = a
-			fresh = append(fresh, string(a.address))
-		default:
-			byAddress[string(a.address)] = a
-			based = append(based, string(a.address))
-			low = least(low, a.look.Height)
+			continue
 		}
+		byAddress[string(a.address)] = a
+		own = append(own, a)
 	}
 	take := func(r storage.Row) {
 		v := incoming.Sightings.Value(r)
@@ -143,20 +140,7 @@ func (s *Service) arrived(ctx context.Context, list []*account) error {
 			a.in = append(a.in, inflow{v.Currency, v.Exact, v.Height, v.FirstSeen})
 		}
 	}
-	at := func(addresses []string, above int64) error {
-		if len(addresses) == 0 {
-			return nil
-		}
-		where := []storage.Cond{{Column: "address", Op: storage.In, Value: addresses}, inBlocks}
-		if above > 0 {
-			where = []storage.Cond{where[0], {Column: "height", Op: storage.Gt, Value: above}, inBlocks}
-		}
-		return s.pages(ctx, storage.Query{Table: incoming.Sightings.Table, Where: where}, take)
-	}
-	if err := at(fresh, 0); err != nil {
-		return err
-	}
-	if err := at(based, low); err != nil || sharedLow < 0 {
+	if err := s.came(ctx, own, take); err != nil || sharedLow < 0 {
 		return err
 	}
 	where := []storage.Cond{inBlocks}
@@ -164,6 +148,54 @@ func (s *Service) arrived(ctx context.Context, list []*account) error {
 		where = append(where, anyForward, storage.Cond{Column: "final_at", Op: storage.Gt, Value: sharedLow})
 	}
 	return s.pages(ctx, storage.Query{Table: incoming.Sightings.Table, Where: where}, take)
+}
+
+// came calls f with the transfers to addresses that came above their bases, and with some below.
+func (s *Service) came(ctx context.Context, list []*account, f func(storage.Row)) error {
+	for _, g := range spans(list) {
+		where := []storage.Cond{{Column: "address", Op: storage.In, Value: g.addresses}, inBlocks}
+		if g.low > 0 {
+			where = []storage.Cond{where[0], {Column: "height", Op: storage.Gt, Value: g.low}, inBlocks}
+		}
+		if err := s.pages(ctx, storage.Query{Table: incoming.Sightings.Table, Where: where}, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// span is a group of addresses that are asked for together.
+type span struct {
+	addresses []string
+	low       int64     // the lowest base of them
+	cut       time.Time // the earliest one
+}
+
+// spans groups addresses by about how many blocks ago their bases end: what is read above the lowest
+// base of a group is of no more than about twice the blocks that each of them needs. Addresses
+// without a base are a group of their own. There are a few groups, however many addresses.
+func spans(list []*account) []*span {
+	groups := map[int]*span{}
+	for _, a := range list {
+		by := 0
+		if a.look.Height > 0 {
+			by = 1 + bits.Len64(uint64(max(a.look.Reading.To-a.look.Height, 0))) //nolint:gosec // not below 0
+		}
+		g := groups[by]
+		if g == nil {
+			g = &span{low: a.look.Height, cut: a.look.Cut}
+			groups[by] = g
+		}
+		g.addresses = append(g.addresses, string(a.address))
+		if g.low = min(g.low, a.look.Height); a.look.Cut.Before(g.cut) {
+			g.cut = a.look.Cut
+		}
+	}
+	out := make([]*span, 0, len(groups))
+	for _, by := range slices.Sorted(maps.Keys(groups)) {
+		out = append(out, groups[by])
+	}
+	return out
 }
 
 // anyForward lets a query by state and final_at go along their index.
@@ -181,16 +213,17 @@ func least(a, b int64) int64 {
 // open are the states of an order that may still land.
 var open = []outgoing.State{outgoing.Queued, outgoing.Waiting, outgoing.Signed, outgoing.Executed}
 
-// orders reads the orders of addresses, each once: of those that pay for their tenant, what has
-// changed since a time and what is open.
+// orders reads the orders of addresses, or of their tenants where they pay for those, each once:
+// what has changed since a time and what is open.
 func (s *Service) orders(ctx context.Context, list []*account) (map[string]outgoing.IntentRow, error) {
 	found := map[string]outgoing.IntentRow{}
 	take := func(r storage.Row) { found[r.ID] = outgoing.Intents.Value(r) }
-	var from, tenants []string
+	var from []*account
+	var tenants []string
 	var since time.Time
 	for _, a := range list {
 		if !a.pays() && !s.outputs {
-			from = append(from, string(a.address))
+			from = append(from, a)
 			continue
 		}
 		cut := a.look.Cut
@@ -202,14 +235,20 @@ func (s *Service) orders(ctx context.Context, list []*account) (map[string]outgo
 		}
 		tenants = append(tenants, a.owner.Tenant)
 	}
-	if len(from) > 0 {
-		addresses := make([]chain.Address, len(from))
-		for i, a := range from {
+	for _, g := range spans(from) {
+		addresses := make([]chain.Address, len(g.addresses))
+		for i, a := range g.addresses {
 			addresses[i] = chain.Address(a)
 		}
-		err := s.pages(ctx, storage.Query{Table: outgoing.Intents.Table, Where: []storage.Cond{{Column: "from_address", Op: storage.In, Value: addresses}}}, take)
-		if err != nil {
-			return nil, err
+		of := storage.Cond{Column: "from_address", Op: storage.In, Value: addresses}
+		queries := [][]storage.Cond{{of}}
+		if !g.cut.IsZero() {
+			queries = [][]storage.Cond{{of, {Column: "updated_at", Op: storage.Ge, Value: g.cut}}, {of, {Column: "state", Op: storage.In, Value: open}}}
+		}
+		for _, where := range queries {
+			if err := s.pages(ctx, storage.Query{Table: outgoing.Intents.Table, Where: where}, take); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if len(tenants) == 0 {
@@ -313,7 +352,7 @@ func (s *Service) costs(ctx context.Context, orders map[string]outgoing.IntentRo
 
 // counts reports whether the address's base does not hold it already.
 func (f *outflow) counts(a *account) bool {
-	return !a.pays() || !f.ended || a.look.Cut.IsZero() || f.updated.After(a.look.Cut)
+	return !f.ended || a.look.Cut.IsZero() || f.updated.After(a.look.Cut)
 }
 
 // outflow is what an order takes; moves is false where nothing of it was ever signed.
@@ -348,11 +387,12 @@ func (s *Service) outflow(v *outgoing.IntentRow, o *outgoing.Outcome) (f outflow
 // outputFacts reads the unspent outputs of addresses.
 func (s *Service) outputFacts(ctx context.Context, list []*account) error {
 	byAddress := map[string]*account{}
-	var tenants, addresses []string
+	var tenants []string
+	addresses := make([]chain.Address, 0, len(list))
 	for _, a := range list {
 		byAddress[string(a.address)] = a
 		a.moving = map[string]decimal.Decimal{}
-		addresses = append(addresses, string(a.address))
+		addresses = append(addresses, a.address)
 		if a.owner.Tenant != "" {
 			tenants = append(tenants, a.owner.Tenant)
 		}
@@ -363,6 +403,7 @@ func (s *Service) outputFacts(ctx context.Context, list []*account) error {
 	err := s.pages(ctx, storage.Query{Table: outgoing.Coins.Table, Where: []storage.Cond{
 		{Column: "tenant", Op: storage.In, Value: tenants},
 		{Column: "state", Op: storage.In, Value: []outgoing.CoinState{outgoing.CoinFree, outgoing.CoinReserved, outgoing.CoinDisputed}},
+		{Column: "address", Op: storage.In, Value: addresses},
 	}}, func(r storage.Row) {
 		v := outgoing.Coins.Value(r)
 		if a := byAddress[string(v.Address)]; a != nil {
@@ -376,7 +417,7 @@ func (s *Service) outputFacts(ctx context.Context, list []*account) error {
 	if err := s.heights(ctx, list); err != nil {
 		return err
 	}
-	if err := s.unkept(ctx, byAddress, addresses, has); err != nil {
+	if err := s.unkept(ctx, list, byAddress, has); err != nil {
 		return err
 	}
 	orders, err := s.orders(ctx, list)
@@ -426,21 +467,16 @@ const never = int64(1) << 62
 
 // unkept adds the outputs that are no coins by their rows: they are below the dust limit, or final
 // only now, or a fork has brought them back.
-func (s *Service) unkept(ctx context.Context, byAddress map[string]*account, addresses []string, has map[string]bool) error {
+func (s *Service) unkept(ctx context.Context, list []*account, byAddress map[string]*account, has map[string]bool) error {
 	fresh, back, made := map[string]incoming.Sighting{}, map[string]bool{}, map[string]outgoing.CoinState{}
-	low := int64(-1)
-	for _, a := range byAddress {
-		low = least(low, a.look.Height)
-	}
-	where := []storage.Cond{{Column: "address", Op: storage.In, Value: addresses}, inBlocks}
-	if low > 0 {
-		where = append(where, storage.Cond{Column: "height", Op: storage.Gt, Value: low})
-	}
-	err := s.pages(ctx, storage.Query{Table: incoming.Sightings.Table, Where: where}, func(r storage.Row) {
+	err := s.came(ctx, list, func(r storage.Row) {
 		v := incoming.Sightings.Value(r)
 		a := byAddress[v.Address]
+		if v.Height <= a.look.Height {
+			return
+		}
 		a.came = append(a.came, inflow{v.Currency, v.Exact, v.Height, v.FirstSeen})
-		if !has[r.ID] && v.Currency != "" && v.Height > a.look.Height {
+		if !has[r.ID] && v.Currency != "" {
 			fresh[r.ID] = v
 		}
 	})

@@ -163,6 +163,9 @@ func (c *cases) judge(ctx context.Context, a *account) error {
 		return nil
 	}
 	pause := retry
+	if waits == string(InFlight) && !a.suspected() { // one that always has something in flight may never come to an end
+		a.fold(c.s.currencies, c.s.gas.Code, c.s.depth)
+	}
 	if waits == WaitsConfirm {
 		a.unfold()
 		if pause = c.s.confirmAfter(); pause == 0 {
@@ -171,6 +174,17 @@ func (c *cases) judge(ctx context.Context, a *account) error {
 	}
 	a.waits(waits, c.now, pause)
 	return nil
+}
+
+// suspected reports whether the last reading showed a difference that one more must confirm, from all
+// that is stored of the address.
+func (a *account) suspected() bool {
+	for _, s := range a.look.Spots {
+		if s.Suspect != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // accepted is what of a difference an operator has explained who lifted its halt: no more than was

@@ -681,24 +681,24 @@ func (s *Service) moved(ctx context.Context, above, head int64) (movements, erro
 		return m, nil
 	}
 	const most = 5000
-	rows, err := s.cfg.Store.Find(ctx, storage.Query{
-		Table: incoming.Sightings.Table, Partition: s.part, Limit: most,
+	read, last := 0, above
+	for r, err := range storage.All(ctx, s.cfg.Store, storage.Query{
+		Table: incoming.Sightings.Table, Partition: s.part, Limit: pageSize,
 		Where: []storage.Cond{inBlocks, anyForward, {Column: "final_at", Op: storage.Gt, Value: above}, {Column: "final_at", Op: storage.Le, Value: head}},
 		Order: []storage.Order{{Column: "final_at"}},
-	})
-	if err != nil {
-		return m, err
-	}
-	for _, r := range rows {
+	}) {
+		if err != nil {
+			return m, err
+		}
 		v := incoming.Sightings.Value(r)
+		if read >= most && v.FinalAt > last { // the rest the next time; those of one height are read together
+			m.upTo = last
+			break
+		}
+		read, last = read+1, v.FinalAt
 		m.addresses[s.account(v.Address)] = true
 		if v.Internal && v.From != "" {
 			m.addresses[s.account(v.From)] = true
-		}
-	}
-	if len(rows) == most { // the rest the next time; those of one height are in one block
-		if m.upTo = incoming.Sightings.Value(rows[most-1]).FinalAt - 1; m.upTo <= above {
-			m.upTo = above + 1
 		}
 	}
 	return m, nil

@@ -8,6 +8,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
 )
 
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
@@ -157,7 +158,7 @@ func (a *account) fold(currencies []*chain.Currency, gas string, depth int64) {
 		}
 		for i := range a.out {
 			f := &a.out[i]
-			if !a.pays() || !f.ended || f.updated.After(cut) {
+			if !f.ended || f.updated.After(cut) {
 				continue
 			}
 			if f.currency == c.Code {
@@ -169,10 +170,7 @@ func (a *account) fold(currencies []*chain.Currency, gas string, depth int64) {
 		}
 		a.put(c.Code, spot)
 	}
-	a.look.Height = height
-	if a.pays() {
-		a.look.Cut = cut
-	}
+	a.look.Height, a.look.Cut = height, cut
 }
 
 func (a *account) put(currency string, s Spot) {
@@ -186,13 +184,13 @@ func (a *account) put(currency string, s Spot) {
 	a.look.Spots[currency] = s
 }
 
-// renew forgets the base once in a week, unless the address pays: what was written into the store
-// below it since would never be seen.
+// renew forgets the base once in a week, unless the address pays, or gives payouts its change: what
+// was written into the store below it since would never be seen.
 func (a *account) renew(now time.Time) {
 	const week = 7 * 24 * time.Hour
 	spread := time.Duration(a.owner.Seq%97) * week / 97 // so that not all are summed up on one day
 	turn := func(t time.Time) int64 { return t.Add(spread).UnixNano() / int64(week) }
-	if a.look.Height > 0 && !a.pays() && turn(a.look.Looked) != turn(now) {
+	if a.look.Height > 0 && !a.pays() && a.owner.Use != incoming.UseChange && turn(a.look.Looked) != turn(now) {
 		a.unfold()
 	}
 }

@@ -244,16 +244,19 @@ func (t *Treasury) takeUp(ctx context.Context, row storage.Row) error {
 	if err != nil {
 		return err
 	}
-	others, err := t.sweepsAt(ctx, chain.Network(s.Network), spot{s.Address, s.Currency})
-	if err != nil {
-		return err
-	}
+	at := spot{s.Address, s.Currency}
+	landed := at.at(chain.Network(s.Network), SweepDone) // and not marked yet
+	landed.Where = append(landed.Where, storage.Cond{Column: storage.ColDue, Op: storage.Ne, Value: time.Time{}})
 	taken := map[string]bool{}
-	for _, other := range others {
-		if o := Sweeps.Value(other); o.State != SweepReplaced && o.State != sweepGivenUp && (o.State != SweepDone || !other.Due.IsZero()) {
-			for _, id := range o.Deposits {
+	for _, q := range []storage.Query{at.at(chain.Network(s.Network), live...), landed} {
+		err := t.each(ctx, q, func(other storage.Row) error {
+			for _, id := range Sweeps.Value(other).Deposits {
 				taken[id] = true
 			}
+			return nil
+		})
+		if err != nil {
+			return err
 		}
 	}
 	if err := s.to(SweepReplaced, onTakeUp); err != nil {

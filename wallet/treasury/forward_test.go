@@ -2,6 +2,7 @@ package treasury_test
 
 import (
 	"flag"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -309,6 +310,33 @@ func TestFT01_SweepBesideOneThatWasGivenUpIsMadeAgain(t *testing.T) {
 	w.mine(1)
 	require.Len(t, w.sweeps(), 3, "the second has the deposit")
 	w.hours(1)
+	w.chain.SetBehaviour(contract, sim.Behaviour{})
+	w.hours(4)
+	w.mine(40)
+	require.Zero(t, w.waits())
+	require.Equal(t, "300", w.chain.Balance(w.hot, "USDTERC20").String())
+	w.conserved("ETH", "USDTERC20")
+	w.released()
+}
+
+// A permanent address has had more than a thousand sweeps when the transaction of one fails: it is
+// made again, under an id that none of them has.
+func TestFA04_SweepOfAnAddressThatHadManyIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "ETH")
+	w.fund("1")
+	p := w.pay("USDTERC20", "300")
+	contract := w.currency("USDTERC20").Contract
+	w.until(func() bool { s := w.sweeps(); return len(s) == 1 && s[0].State == treasury.SweepMoving })
+	c := storage.Change{ID: "old", Partition: storage.Network("ETH")}
+	for i := range 1000 { // before all others, by id
+		c.Put = append(c.Put, treasury.Sweeps.Row(fmt.Sprintf("sweep/ETH/!%05d", i), 0, time.Time{}, treasury.Sweep{
+			Tenant: w.tenant, Network: "ETH", Address: p.Address, Currency: "USDTERC20", State: treasury.SweepReplaced, Created: w.clock.Now(),
+		}))
+	}
+	require.NoError(t, storage.CommitOne(t.Context(), w.store, c))
+	w.chain.SetBehaviour(contract, sim.Behaviour{Paused: true})
+	w.until(func() bool { return w.waits() > 0 })
 	w.chain.SetBehaviour(contract, sim.Behaviour{})
 	w.hours(4)
 	w.mine(40)

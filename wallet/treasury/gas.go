@@ -337,13 +337,13 @@ func Spare(ctx context.Context, s storage.Store, tenant string, asset ledger.Ass
 	}
 	g.Asset = string(asset)
 	row = GasFloats.Row(string(asset), row.Version, time.Time{}, g)
-	balances, err := s.Balances(ctx, p)
+	balances, err := p.HouseBalances(ctx, s)
 	if err != nil {
 		return 0, row, err
 	}
 	sum := -g.Reserved
 	for i := range balances {
-		if b := &balances[i]; b.Asset == asset && b.Account.House() {
+		if b := &balances[i]; b.Asset == asset {
 			if sum, err = sum.Add(b.Available()); err != nil {
 				return 0, row, err
 			}

@@ -35,7 +35,7 @@ func (t *Treasury) mark(ctx context.Context, j *job) error {
 		c.Drop = []storage.Row{j.was}
 	}
 	if j.s.State == SweepDone {
-		others, err := t.sweepsAt(ctx, chain.Network(j.s.Network), spot{j.s.Address, j.s.Currency})
+		others, err := t.sweepsAt(ctx, chain.Network(j.s.Network), spot{j.s.Address, j.s.Currency}, SweepNew)
 		if err != nil {
 			return err
 		}
@@ -229,7 +229,7 @@ func (t *Treasury) undone(ctx context.Context, j *job) (bool, error) {
 	if err != nil || !ok || v.State != outgoing.Signed || v.Reserved > 0 && len(v.Undone) == 0 {
 		return false, err
 	}
-	others, err := t.sweepsAt(ctx, chain.Network(j.s.Network), spot{j.s.Address, j.s.Currency})
+	others, err := t.sweepsAt(ctx, chain.Network(j.s.Network), spot{j.s.Address, j.s.Currency}, SweepFunding, SweepMoving, SweepNew)
 	return !slices.ContainsFunc(others, func(r storage.Row) bool { return r.ID != j.row.ID && Sweeps.Value(r).holds() }), err
 }
 
@@ -314,13 +314,13 @@ func (t *Treasury) rest(ctx context.Context, j *job, o outgoing.Outcome) (next *
 // anew is a sweep of the same deposits that follows one whose transaction is at its end. It
 // has no state yet.
 func (t *Treasury) anew(ctx context.Context, j *job, o outgoing.Outcome) (*job, error) {
-	others, err := t.sweepsAt(ctx, chain.Network(j.s.Network), spot{j.s.Address, j.s.Currency})
+	first, _, _ := strings.Cut(j.row.ID, replacing)
+	free, err := t.freeID(ctx, chain.Network(j.s.Network), first)
 	if err != nil {
 		return nil, err
 	}
 	next := &job{s: j.s, note: j.note, told: SweepNote{Alerted: j.note.Alerted}}
-	first, _, _ := strings.Cut(j.row.ID, replacing)
-	next.row.ID = freeID(first, others)
+	next.row.ID = free
 	next.s.State, next.s.Fundings, next.s.Reason, next.s.Tx, next.s.Created = "", 0, "", "", t.cfg.Now()
 	next.note.Sent, next.note.MaxCost = max(0, next.note.Sent-o.Cost), 0
 	next.note.Spent, err = next.note.Spent.Add(o.Cost)

@@ -48,14 +48,13 @@ func (t *Treasury) look(ctx context.Context, j *job) (v verdict, err error) {
 	if err != nil || v.waiting != "" {
 		return v, err
 	}
-	others, err := t.sweepsAt(ctx, n, spot{j.s.Address, j.s.Currency})
+	if joined, err := t.join(ctx, j); err != nil || joined {
+		return verdict{ended: joined}, err
+	}
+	last, err := t.lastDone(ctx, n, spot{j.s.Address, j.s.Currency})
 	if err != nil {
 		return v, err
 	}
-	if joined, err := t.join(ctx, j, others); err != nil || joined {
-		return verdict{ended: joined}, err
-	}
-	last := lastDone(others)
 	if last == nil && j.note.Payout == "" && j.note.Amount >= smallest(c) {
 		if far, err := j.note.Amount.MulDiv(farBelow, t.cfg.MinSweep, ledger.Down); err == nil && far < typical {
 			return t.belowCost(c, j.note.Amount, typical, max(far, 1)), nil
@@ -68,7 +67,7 @@ func (t *Treasury) look(ctx context.Context, j *job) (v verdict, err error) {
 	if j.note.Amount, err = t.holds(ctx, c, in.From); err != nil {
 		return v, err
 	}
-	if ended, err := t.explain(ctx, j, c, last, others); err != nil || ended {
+	if ended, err := t.explain(ctx, j, c, last); err != nil || ended {
 		return verdict{ended: ended}, err
 	}
 	if j.note.Amount < smallest(c) {
@@ -326,7 +325,7 @@ func (t *Treasury) typicalUnits(ctx context.Context, c *chain.Currency) (ledger.
 // was not moved: it may have paid the network for other transactions of the address. Nor
 // was the newest one where all sweeps of the spot have moved less than came: one may have
 // landed on other deposits than it was signed for.
-func (t *Treasury) explain(ctx context.Context, j *job, c *chain.Currency, last *Sweep, others []storage.Row) (ended bool, err error) {
+func (t *Treasury) explain(ctx context.Context, j *job, c *chain.Currency, last *Sweep) (ended bool, err error) {
 	if last == nil {
 		return false, nil
 	}
@@ -354,7 +353,7 @@ func (t *Treasury) explain(ctx context.Context, j *job, c *chain.Currency, last 
 		moved = append(moved, incoming.Sightings.Row(row.ID, row.Version, t.cfg.Now(), d))
 	}
 	if len(stay) == 0 && len(moved) > 0 && c.Decimal(j.note.Amount).GreaterThanOrEqual(c.Dust) && j.note.Amount > 0 {
-		rest, err := t.unmoved(ctx, j, c, others)
+		rest, err := t.unmoved(ctx, j, c)
 		if err != nil {
 			return false, err
 		}
@@ -381,41 +380,44 @@ func (t *Treasury) explain(ctx context.Context, j *job, c *chain.Currency, last 
 
 // unmoved is how much of all deposits of a spot no landed sweep has moved, nor paid the
 // network with.
-func (t *Treasury) unmoved(ctx context.Context, j *job, c *chain.Currency, sweeps []storage.Row) (rest ledger.Amount, err error) {
+func (t *Treasury) unmoved(ctx context.Context, j *job, c *chain.Currency) (rest ledger.Amount, err error) {
+	n := chain.Network(j.s.Network)
 	p := storage.Network(j.s.Network)
-	deposits, err := t.cfg.Store.Find(ctx, storage.Query{Table: incoming.Sightings.Table, Partition: p, Limit: pageSize, Where: []storage.Cond{
+	err = t.each(ctx, storage.Query{Table: incoming.Sightings.Table, Partition: p, Where: []storage.Cond{
 		{Column: "address", Op: storage.Eq, Value: j.s.Address},
 		{Column: "currency", Op: storage.Eq, Value: j.s.Currency},
 		{Column: "state", Op: storage.In, Value: []incoming.State{incoming.Included, incoming.Final}},
-	}})
+	}}, func(row storage.Row) (err error) {
+		rest, err = rest.Add(incoming.Sightings.Value(row).Amount)
+		return err
+	})
 	if err != nil {
 		return 0, err
 	}
-	for _, row := range deposits {
-		if rest, err = rest.Add(incoming.Sightings.Value(row).Amount); err != nil {
-			return 0, err
-		}
-	}
-	var landed []string
-	for _, row := range sweeps {
-		if Sweeps.Value(row).State == SweepDone {
-			landed = append(landed, row.ID)
-		}
-	}
-	outcomes, err := t.cfg.Store.Rows(ctx, outgoing.Outcomes.Table, storage.Keys(p, landed...)...)
+	landed, err := t.sweepsAt(ctx, n, spot{j.s.Address, j.s.Currency}, SweepDone)
 	if err != nil {
 		return 0, err
 	}
-	for _, row := range outcomes {
-		o := outgoing.Outcomes.Value(row)
-		if o.State != outgoing.Executed && o.State != outgoing.Final {
-			continue
+	for part := range slices.Chunk(landed, askAtOnce) {
+		ids := make([]string, len(part))
+		for i, row := range part {
+			ids[i] = row.ID
 		}
-		if rest, err = rest.Sub(o.Amount); err == nil && c.Native() {
-			rest, err = rest.Sub(o.Cost)
-		}
+		outcomes, err := t.cfg.Store.Rows(ctx, outgoing.Outcomes.Table, storage.Keys(p, ids...)...)
 		if err != nil {
 			return 0, err
+		}
+		for _, row := range outcomes {
+			o := outgoing.Outcomes.Value(row)
+			if o.State != outgoing.Executed && o.State != outgoing.Final {
+				continue
+			}
+			if rest, err = rest.Sub(o.Amount); err == nil && c.Native() {
+				rest, err = rest.Sub(o.Cost)
+			}
+			if err != nil {
+				return 0, err
+			}
 		}
 	}
 	return rest, nil
@@ -423,11 +425,15 @@ func (t *Treasury) unmoved(ctx context.Context, j *job, c *chain.Currency, sweep
 
 // join leaves the deposits of a sweep to an older one that waits at the same spot, so
 // that the two do not each spend on moving the same coins.
-func (t *Treasury) join(ctx context.Context, j *job, others []storage.Row) (bool, error) {
+func (t *Treasury) join(ctx context.Context, j *job) (bool, error) {
+	others, err := t.sweepsAt(ctx, chain.Network(j.s.Network), spot{j.s.Address, j.s.Currency}, SweepDeferred)
+	if err != nil {
+		return false, err
+	}
 	for _, row := range others {
 		s := Sweeps.Value(row)
 		first := s.Created.Before(j.s.Created) || s.Created.Equal(j.s.Created) && row.ID < j.row.ID
-		if s.State != SweepDeferred || s.Currency != j.s.Currency || !first || j.s.Fundings > 0 || len(s.Deposits)+len(j.s.Deposits) > maxDeposits {
+		if s.Currency != j.s.Currency || !first || j.s.Fundings > 0 || len(s.Deposits)+len(j.s.Deposits) > maxDeposits {
 			continue
 		}
 		older, err := t.job(ctx, row)
@@ -463,15 +469,27 @@ func (t *Treasury) nothing(ctx context.Context, s Sweep) (bool, error) {
 	return true, err
 }
 
-// lastDone is the newest landed sweep, nil where none has.
-func lastDone(rows []storage.Row) *Sweep {
-	var last *Sweep
+// lastDone is the newest landed sweep of a spot, nil where none has. Few are asked for together with
+// those of other spots, which a query with an order cannot be.
+func (t *Treasury) lastDone(ctx context.Context, n chain.Network, k spot) (last *Sweep, err error) {
+	const few = 50
+	q := k.at(n, SweepDone)
+	q.Where = append(q.Where, storage.Cond{Column: "tx", Op: storage.Ne, Value: ""})
+	q.Limit = few
+	rows, err := t.cfg.Store.Find(ctx, q)
+	if err == nil && len(rows) == few {
+		q.Order, q.Limit = []storage.Order{{Column: "created_at", Desc: true}}, 1
+		rows, err = t.cfg.Store.Find(ctx, q)
+	}
+	if err != nil {
+		return nil, err
+	}
 	for _, row := range rows {
-		if s := Sweeps.Value(row); s.State == SweepDone && s.Tx != "" && (last == nil || last.Created.Before(s.Created)) {
+		if s := Sweeps.Value(row); last == nil || last.Created.Before(s.Created) {
 			last = &s
 		}
 	}
-	return last
+	return last, nil
 }
 
 // blocks is why nothing can be paid for a tenant on a network, so that a thousand waiting

@@ -208,16 +208,44 @@ func (t *Treasury) plan(ctx context.Context, n chain.Network, family chain.Famil
 // spot is one currency of one address.
 type spot struct{ address, currency string }
 
-// sweepsAt reads the sweeps of a spot, and those without a currency that an earlier
-// version made at its address: new ones need other ids.
-func (t *Treasury) sweepsAt(ctx context.Context, n chain.Network, k spot) ([]storage.Row, error) {
-	return t.cfg.Store.Find(ctx, storage.Query{
-		Table: Sweeps.Table, Partition: storage.Network(string(n)), Limit: pageSize,
+// live are the states of a sweep that has not ended.
+var live = []SweepState{SweepNew, SweepFunding, SweepMoving, SweepDeferred}
+
+// at selects the sweeps of a spot in some states, and those without a currency that an earlier
+// version made at its address. The states are told by the others: a database that has an index by
+// state would read all sweeps of the network along it.
+func (k spot) at(n chain.Network, states ...SweepState) storage.Query {
+	q := storage.Query{
+		Table: Sweeps.Table, Partition: storage.Network(string(n)),
 		Where: []storage.Cond{
 			{Column: "address", Op: storage.Eq, Value: k.address},
 			{Column: "currency", Op: storage.In, Value: []string{k.currency, ""}},
 		},
+	}
+	for _, s := range []SweepState{SweepNew, SweepFunding, SweepMoving, SweepDeferred, SweepDone, SweepReplaced, sweepGivenUp} {
+		if !slices.Contains(states, s) {
+			q.Where = append(q.Where, storage.Cond{Column: "state", Op: storage.Ne, Value: s})
+		}
+	}
+	return q
+}
+
+// sweepsAt reads the sweeps of a spot in some states. Those that have ended grow with what the
+// address has ever done.
+func (t *Treasury) sweepsAt(ctx context.Context, n chain.Network, k spot, states ...SweepState) (out []storage.Row, err error) {
+	err = t.each(ctx, k.at(n, states...), func(r storage.Row) error {
+		out = append(out, r)
+		return nil
 	})
+	return out, err
+}
+
+// swept reports whether a sweep of a spot has landed.
+func (t *Treasury) swept(ctx context.Context, n chain.Network, k spot) (bool, error) {
+	q := k.at(n, SweepDone)
+	q.Limit = 1
+	rows, err := t.cfg.Store.Find(ctx, q)
+	return len(rows) > 0, err
 }
 
 // begin gives the deposits of one address and currency to the sweep that waits there, or
@@ -230,16 +258,20 @@ func (t *Treasury) begin(ctx context.Context, n chain.Network, k spot, rows []st
 	if err != nil || !ok {
 		return errors.Join(err, fmt.Errorf("treasury: %s is no address of ours", first.Address))
 	}
-	others, err := t.sweepsAt(ctx, n, k)
+	swept, err := t.swept(ctx, n, k)
 	if err != nil {
 		return err
 	}
-	j, swept, err := t.waitingAt(ctx, others, len(rows))
+	j, err := t.waitingAt(ctx, n, k, len(rows))
 	if err != nil {
 		return err
 	}
 	if j == nil {
-		j = &job{row: storage.Row{ID: freeID("sweep/"+first.Generated(), others)}}
+		id, err := t.freeID(ctx, n, "sweep/"+first.Generated())
+		if err != nil {
+			return err
+		}
+		j = &job{row: storage.Row{ID: id}}
 		j.s = Sweep{
 			Tenant: first.Tenant, Network: string(n), Address: first.Address, Key: owner.Key,
 			Currency: first.Currency, Created: t.cfg.Now(),
@@ -296,32 +328,39 @@ func (t *Treasury) isDust(d incoming.Sighting) bool {
 	return err != nil || d.Amount <= 0 || d.Exact.LessThan(c.Dust)
 }
 
-// waitingAt finds the sweep among those of one spot that more deposits can join, nil
-// where there is none. swept says that one has landed.
-func (t *Treasury) waitingAt(ctx context.Context, rows []storage.Row, more int) (j *job, swept bool, err error) {
+// waitingAt finds the sweep of a spot that more deposits can join, nil where there is none.
+func (t *Treasury) waitingAt(ctx context.Context, n chain.Network, k spot, more int) (*job, error) {
+	rows, err := t.sweepsAt(ctx, n, k, SweepDeferred)
+	if err != nil {
+		return nil, err
+	}
 	for _, row := range rows {
-		s := Sweeps.Value(row)
-		swept = swept || s.State == SweepDone
-		if j == nil && s.State == SweepDeferred && s.Currency != "" && len(s.Deposits)+more <= maxDeposits {
-			if j, err = t.job(ctx, row); err != nil {
-				return nil, false, err
-			}
+		if s := Sweeps.Value(row); s.Currency != "" && len(s.Deposits)+more <= maxDeposits {
+			return t.job(ctx, row)
 		}
 	}
-	return j, swept, nil
+	return nil, nil
 }
 
-// freeID is an id that none of the sweeps has.
-func freeID(id string, taken []storage.Row) string {
-	used := map[string]bool{}
-	for _, row := range taken {
-		used[row.ID] = true
-	}
-	for n, free := 1, id; ; n++ {
-		if !used[free] {
-			return free
+// freeID is an id that no sweep has, the first of those that are made of one.
+func (t *Treasury) freeID(ctx context.Context, n chain.Network, id string) (string, error) {
+	const atOnce = 20
+	ids := []string{id}
+	for next := 1; ; {
+		for len(ids) < atOnce {
+			ids = append(ids, id+replacing+strconv.Itoa(next))
+			next++
 		}
-		free = id + replacing + strconv.Itoa(n)
+		rows, err := t.cfg.Store.Rows(ctx, Sweeps.Table, storage.Keys(storage.Network(string(n)), ids...)...)
+		if err != nil {
+			return "", err
+		}
+		for _, free := range ids {
+			if !slices.ContainsFunc(rows, func(r storage.Row) bool { return r.ID == free }) {
+				return free, nil
+			}
+		}
+		ids = nil
 	}
 }
 

@@ -381,8 +381,8 @@ var treasuryRemovals = []Bug{
 	},
 	{
 		ID: "FT01-id-of-another", File: "wallet/treasury/landed.go",
-		Old:  "\tnext.row.ID = freeID(first, others)\n",
-		New:  "\tnext.row.ID = first + replacing + strconv.Itoa(timesReplaced(j.row.ID)+1)\n\t_ = others\n",
+		Old:  "\tnext.row.ID = free\n",
+		New:  "\tnext.row.ID = first + replacing + strconv.Itoa(timesReplaced(j.row.ID)+1)\n\t_ = free\n",
 		What: "a sweep that is made again takes the id of one that is there, so that it never is", Package: "wallet/treasury", Test: "TestFT01_SweepBesideOneThatWasGivenUpIsMadeAgain",
 	},
 	{
