@@ -21,7 +21,7 @@ type AbilityRow struct {
 var Abilities = storage.NewTable[AbilityRow]("abilities")
 
 // known lists the abilities of this version that an older one would spoil.
-var known = []outgoing.Ability{outgoing.AbilityTogether, outgoing.AbilityChildren, outgoing.AbilityMerges, outgoing.AbilityEarly, outgoing.AbilityUndone, outgoing.AbilityUnmined, abilityCounters, abilitySuspense, abilityPermanent, abilityHouse, abilityRefunds, abilityLog, abilityCold, abilityRefills, abilityAccounts, abilityBacks}
+var known = []outgoing.Ability{outgoing.AbilityTogether, outgoing.AbilityChildren, outgoing.AbilityMerges, outgoing.AbilityEarly, outgoing.AbilityUndone, outgoing.AbilityUnmined, abilityCounters, abilitySuspense, abilityPermanent, abilityHouse, abilityRefunds, abilityLog, abilityCold, abilityRefills, abilityAccounts, abilityBacks, abilityReplaceHot}
 
 // abilityCounters says that every process counts what it writes.
 const abilityCounters outgoing.Ability = "counters"
