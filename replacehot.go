@@ -77,7 +77,7 @@ func (o *Operate) ReplaceHot(ctx context.Context, n chain.Network, tenant string
 func (o *Operate) replaceable(n *network) error {
 	if _, shared := n.client.(chain.Multiplexer); shared {
 		return fmt.Errorf("%w: on %s all addresses of a tenant are of one account, so another hot address would be of the same key: "+
-			"halt the tenant there, and take its coins out to a cold address or by a payment of the house's", outgoing.ErrHelp, n.name)
+			"take its coins out to a cold address or by a payment of the house's, and halt the tenant there", outgoing.ErrHelp, n.name)
 	}
 	accounts, err := o.a.accounts(n.name)
 	if err != nil {
@@ -85,11 +85,11 @@ func (o *Operate) replaceable(n *network) error {
 	}
 	if !accounts {
 		return fmt.Errorf("%w: on %s a payout spends coins of all of a tenant's addresses, and change never goes to the hot one: "+
-			"halt the tenant there, and take its coins out to a cold address or by a payment of the house's", outgoing.ErrHelp, n.name)
+			"take its coins out to a cold address or by a payment of the house's, and halt the tenant there", outgoing.ErrHelp, n.name)
 	}
 	if _, sponsored := n.client.(chain.Sponsored); sponsored {
 		return fmt.Errorf("%w: on %s the hot address pays the network for sweeps of other addresses, and cannot be replaced: "+
-			"halt the tenant there, and take its coins out to a cold address or by a payment of the house's", outgoing.ErrHelp, n.name)
+			"take its coins out to a cold address or by a payment of the house's, and halt the tenant there", outgoing.ErrHelp, n.name)
 	}
 	return nil
 }

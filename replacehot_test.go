@@ -3,6 +3,7 @@ package cryptopay_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
+	"github.com/cryptopay-go/cryptopay/wallet/treasury"
 	"github.com/cryptopay-go/cryptopay/withdrawal"
 )
 
@@ -95,7 +97,9 @@ func TestFT10_AReplacedHotAddressIsEmptied(t *testing.T) {
 	require.Equal(t, 1, h.signed()[chain.ForWithdrawal])
 	old, now := h.replaces("ETH")
 	waits := h.withdraw("20", usdt)
+	gas := h.signed()[chain.ForGas]
 	h.mine(80)
+	require.Equal(t, gas+1, h.signed()[chain.ForGas], "for the deposit alone: tokens of the old address went before its ether")
 	for _, id := range []string{sent, waits} {
 		require.Equal(t, withdrawal.Completed, h.withdrawal(id).Status, h.withdrawal(id).Waiting)
 	}
@@ -127,7 +131,9 @@ func TestFT10_OrdersThatAreNotSignedGoFromTheNewAddress(t *testing.T) {
 	id := h.withdraw("50", usdt)
 	later := h.create("40", usdt)
 	h.pay(later, usdt, later.DueCoins())
-	h.mine(20)
+	ether := h.create("40", "ETH")
+	h.pay(ether, "ETH", ether.DueCoins())
+	h.mine(40)
 	part := storage.Network("ETH")
 	order, _, ok, err := outgoing.Intents.One(t.Context(), h.store, part, id)
 	require.NoError(t, err)
@@ -150,7 +156,8 @@ func TestFT10_OrdersThatAreNotSignedGoFromTheNewAddress(t *testing.T) {
 		require.Equal(t, now, v.From, v.Purpose)
 	}
 	require.Equal(t, 1, seen[chain.ForWithdrawal])
-	require.Equal(t, 1, seen[chain.ForGas], "of the deposit that is not swept")
+	require.Equal(t, 1, seen[chain.ForGas], "for the tokens that are not swept")
+	require.GreaterOrEqual(t, seen[chain.ForSweep], 1, "of the ether")
 	h.configure = nil
 	h.restart()
 	h.mine(120)
@@ -321,6 +328,138 @@ func TestFT10_CrashAtEachStep(t *testing.T) {
 			h.emptied(old, now, "0.9")
 		})
 	}
+}
+
+// TestFT10_WhatWasSignedGoesFirst: a payout of the old address that is in no block is replaced from there, and
+// until it has landed nothing is taken away from it.
+func TestFT10_WhatWasSignedGoesFirst(t *testing.T) {
+	t.Parallel()
+	h, id, level := stuck(t, memory.New(), "ETH")
+	sweeps := h.signed()[chain.ForSweep]
+	old, now := h.replaces("ETH")
+	h.mine(12)
+	require.Equal(t, sweeps, h.signed()[chain.ForSweep])
+	waiting, err := h.app.Treasury.Waiting(t.Context(), h.tenant, "ETH", 10, 0)
+	require.NoError(t, err)
+	require.Len(t, waiting, 1)
+	require.Equal(t, []any{treasury.WaitTurn, old, "ETH"}, []any{waiting[0].Reason, waiting[0].Address, waiting[0].Currency.Code})
+	require.Contains(t, waiting[0].Detail, "orders that the address pays")
+	view, err := h.app.Operate.Transactions(t.Context(), "ETH", id)
+	require.NoError(t, err)
+	_, err = h.app.Operate.SpeedUp(t.Context(), "ETH", id, 60*view.Intent.MaxCost, because("a customer waits"))
+	require.NoError(t, err)
+	h.mine(20)
+	require.Equal(t, withdrawal.Completed, h.withdrawal(id).Status, h.withdrawal(id).Waiting)
+	h.chains["ETH"].SetFeeLevel(level)
+	h.mine(80)
+	h.paidOnce(h.tenant, id)
+	require.True(t, h.holds("ETH", old, "ETH").LessThan(dec("0.003")), "%s", h.holds("ETH", old, "ETH"))
+	require.True(t, h.holds("ETH", now, "ETH").GreaterThan(dec("0.1")), "%s", h.holds("ETH", now, "ETH"))
+	require.Empty(t, h.differences("ETH"))
+	h.sound()
+	h.unaltered()
+}
+
+// TestFT10_WhatStaysIsTold: coins that are not worth moving stay, are shown with the reason, counted as hot
+// coins, and told of after a day; once.
+func TestFT10_WhatStaysIsTold(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 909, "ETH")
+	var told []treasury.Notice
+	h.configure = func(c *cryptopay.Config) {
+		c.Treasury.Notify = func(_ context.Context, n treasury.Notice) { told = append(told, n) }
+	}
+	h.restart()
+	h.float("ETH", "1")
+	old, now := h.replaces("ETH")
+	h.mine(40)
+	require.Empty(t, told)
+	_, err := h.chains["ETH"].Fund(old, usdt, dec("0.5"))
+	require.NoError(t, err)
+	h.mine(40)
+	waiting, err := h.app.Treasury.Waiting(t.Context(), h.tenant, "ETH", 10, 0)
+	require.NoError(t, err)
+	require.Len(t, waiting, 1)
+	require.Equal(t, []any{treasury.WaitBelowCost, old, usdt}, []any{waiting[0].Reason, waiting[0].Address, waiting[0].Currency.Code})
+	require.Empty(t, told)
+	h.days(3)
+	require.Len(t, told, 1)
+	require.Equal(t, []any{treasury.WaitBelowCost, usdt}, []any{told[0].Reason, told[0].Currency})
+	_, err = h.app.Treasury.Sync(t.Context(), h.tenant)
+	require.NoError(t, err)
+	shown, err := h.app.Treasury.Holdings(t.Context(), h.tenant)
+	require.NoError(t, err)
+	names := map[chain.Address]string{}
+	for _, w := range shown.Wallets {
+		if w.Currency.Code == usdt {
+			names[w.Address] = fmt.Sprint(w.Name, " ", w.Amount)
+		}
+	}
+	require.Equal(t, map[chain.Address]string{old: "ETH replaced hot wallet 0.5", now: "ETH hot wallet 0"}, names)
+	for _, total := range shown.Totals {
+		if total.Currency.Code == usdt {
+			require.True(t, total.Hot.Equal(dec("0.5")), "%s", total.Hot)
+		}
+	}
+	require.Empty(t, h.differences("ETH"))
+	h.sound()
+}
+
+// TestFT10_ABlockedToken: the issuer has blocked the old address. Its tokens stay and say why, its ether is moved,
+// and payouts of the token go from the new address once it has some. Unblocked, they follow.
+func TestFT10_ABlockedToken(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 910, "ETH")
+	h.float("ETH", "1")
+	p := h.create("300", usdt)
+	h.pay(p, usdt, p.DueCoins())
+	h.mine(40)
+	token := h.coin(usdt).Contract
+	h.chains["ETH"].SetBehaviour(token, sim.Behaviour{Blocked: []chain.Address{h.hot("ETH")}})
+	old, now := h.replaces("ETH")
+	id := h.withdraw("50", usdt)
+	h.mine(60)
+	require.True(t, h.holds("ETH", old, usdt).Equal(dec("300")))
+	require.True(t, h.holds("ETH", now, "ETH").GreaterThan(dec("0.9")), "%s", h.holds("ETH", now, "ETH"))
+	require.Equal(t, "pending hot_short", h.status(h.tenant, id))
+	stays := func() bool { // what its issuer refuses is tried again, and waits in between
+		waiting, err := h.app.Treasury.Waiting(t.Context(), h.tenant, "ETH", 10, 0)
+		require.NoError(t, err)
+		return slices.ContainsFunc(waiting, func(w treasury.Waiting) bool {
+			return w.Address == old && w.Currency.Code == usdt && w.Reason == treasury.WaitRefused && w.Amount == 300_000_000
+		})
+	}
+	for range 60 {
+		if stays() {
+			break
+		}
+		h.mine(1)
+	}
+	require.True(t, stays())
+	h.covers("200")
+	h.mine(40)
+	require.Equal(t, withdrawal.Completed, h.withdrawal(id).Status, h.withdrawal(id).Waiting)
+	h.chains["ETH"].SetBehaviour(token, sim.Behaviour{})
+	h.days(2)
+	h.paidOnce(h.tenant, id)
+	h.emptied(old, now, "0.8")
+}
+
+// TestFT10_AProcessOfAVersionBefore: none is replaced while one may run that knows nothing of it.
+func TestFT10_AProcessOfAVersionBefore(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 911, "ETH")
+	row, err := h.store.Rows(t.Context(), cryptopay.Abilities.Table, storage.Keys(storage.System, "replaced_hot_addresses")...)
+	require.NoError(t, err)
+	require.Len(t, row, 1)
+	require.NoError(t, storage.CommitOne(t.Context(), h.store, storage.Change{ID: "before", Partition: storage.System, Drop: row}))
+	h.restart()
+	old := h.hot("ETH")
+	_, _, err = h.app.Operate.ReplaceHot(t.Context(), "ETH", h.tenant, old, because("its key leaked"))
+	require.ErrorIs(t, err, cryptopay.ErrUpgrade)
+	require.Equal(t, old, h.hot("ETH"))
+	require.NoError(t, h.app.Upgraded(t.Context()))
+	h.replaces("ETH")
 }
 
 // TestFT10_OneAccountIsNotReplaced: where another hot address would be of the same key or is not paid from, an

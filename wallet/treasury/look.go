@@ -44,7 +44,7 @@ func (t *Treasury) look(ctx context.Context, j *job) (v verdict, err error) {
 	if err != nil {
 		return v, err
 	}
-	if ended, err := t.bare(ctx, j, c); err != nil || ended {
+	if ended, err := t.bare(ctx, j); err != nil || ended {
 		return verdict{ended: ended}, err
 	}
 	typical, v, err := t.typicalUnits(ctx, c)

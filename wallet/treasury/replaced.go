@@ -186,9 +186,13 @@ func (t *Treasury) beginLater(ctx context.Context, n chain.Network) (begun int, 
 
 // bare ends a first sweep of a currency of which a replaced address holds nothing: also one that has
 // no price.
-func (t *Treasury) bare(ctx context.Context, j *job, c *chain.Currency) (ended bool, err error) {
+func (t *Treasury) bare(ctx context.Context, j *job) (ended bool, err error) {
 	if !j.replaced || len(j.s.Deposits) > 0 {
 		return false, nil
+	}
+	c, err := t.cfg.Registry.Currency(j.s.Currency)
+	if err != nil {
+		return false, err
 	}
 	if j.note.Amount, err = t.holds(ctx, c, chain.Address(j.s.Address)); err != nil || j.note.Amount >= smallest(c) {
 		return false, err

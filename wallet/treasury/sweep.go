@@ -355,6 +355,9 @@ func (t *Treasury) move(ctx context.Context, j *job) error {
 		return err
 	}
 	if behind != "" {
+		if ended, err := t.bare(ctx, j); err != nil || ended {
+			return err
+		}
 		j.s.Reason = behind
 		j.note.waits(WaitTurn, t.cfg.Now())
 		j.note.Next, j.note.DueBelow = time.Time{}, -1
