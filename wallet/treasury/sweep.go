@@ -456,12 +456,11 @@ func (t *Treasury) turn(ctx context.Context, j *job) (lock storage.Row, behind s
 	if err != nil {
 		return lock, "", err
 	}
-	coinsLast := j.replaced && t.native(s.Currency) // what they pay for of the address's tokens goes first
-	if slices.ContainsFunc(rows, func(row storage.Row) bool {
-		other := Sweeps.Value(row)
-		return row.ID != id && (other.holds() || coinsLast && other.Currency != s.Currency)
-	}) {
+	if slices.ContainsFunc(rows, func(row storage.Row) bool { return row.ID != id && Sweeps.Value(row).holds() }) {
 		return lock, behindAnother, nil
+	}
+	if j.replaced && t.native(s.Currency) && slices.ContainsFunc(rows, func(row storage.Row) bool { return Sweeps.Value(row).Currency != s.Currency }) {
+		return lock, behindAnother, nil // its tokens are paid for with its coins
 	}
 	if j.replaced {
 		if paying, err := t.pays(ctx, j); err != nil || paying {
