@@ -105,8 +105,8 @@ func (t *Treasury) beginFirst(ctx context.Context, n chain.Network, addresses []
 	}
 	for _, k := range lack {
 		owner, ok := of[k.address]
-		if !ok || tip.Head.Height < since[k.address]+settledAfter {
-			continue // the node may not know all that had come by then
+		if !ok || owner.Use != incoming.UseRetired || tip.Head.Height < since[k.address]+settledAfter {
+			continue // or the node may not know all that had come by then
 		}
 		j := &job{row: storage.Row{ID: "sweep/" + replacedPrefix + k.address + "/" + k.currency}}
 		j.s = Sweep{Tenant: owner.Tenant, Network: string(n), Address: k.address, Key: owner.Key, Currency: k.currency, Created: t.cfg.Now()}
