@@ -307,7 +307,7 @@ func TestFT10_CrashAtEachStep(t *testing.T) {
 			id := h.withdraw("50", usdt)
 			old := h.hot("ETH")
 			f.Seen, f.At = 0, map[int]failing.Fault{(failAt + 1) / 2: fault}
-			now, _, err := h.app.Operate.ReplaceHot(ctx, "ETH", h.tenant, old, because("its key leaked"))
+			_, _, err := h.app.Operate.ReplaceHot(ctx, "ETH", h.tenant, old, because("its key leaked"))
 			for range 12 {
 				if err != nil {
 					break
@@ -318,9 +318,8 @@ func TestFT10_CrashAtEachStep(t *testing.T) {
 			}
 			f.At = nil
 			h.restart()
-			if now, _, err = h.app.Operate.ReplaceHot(ctx, "ETH", h.tenant, old, because("its key leaked")); err != nil {
-				require.NoError(t, err)
-			}
+			now, _, err := h.app.Operate.ReplaceHot(ctx, "ETH", h.tenant, old, because("its key leaked"))
+			require.NoError(t, err)
 			h.clock.Advance(2 * time.Minute)
 			h.mine(80)
 			require.Len(t, h.logged(storage.Network("ETH")), 1)
