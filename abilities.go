@@ -21,7 +21,7 @@ type AbilityRow struct {
 var Abilities = storage.NewTable[AbilityRow]("abilities")
 
 // known lists the abilities of this version that an older one would spoil.
-var known = []outgoing.Ability{outgoing.AbilityTogether, outgoing.AbilityChildren, outgoing.AbilityMerges, outgoing.AbilityEarly, outgoing.AbilityUndone, outgoing.AbilityUnmined, abilityCounters, abilitySuspense, abilityPermanent, abilityHouse, abilityRefunds, abilityLog, abilityCold, abilityRefills, abilityAccounts, abilityBacks}
+var known = []outgoing.Ability{outgoing.AbilityTogether, outgoing.AbilityChildren, outgoing.AbilityMerges, outgoing.AbilityEarly, outgoing.AbilityUndone, outgoing.AbilityUnmined, abilityCounters, abilitySuspense, abilityPermanent, abilityHouse, abilityRefunds, abilityLog, abilityCold, abilityRefills, abilityAccounts, abilityBacks, abilityReplaceHot}
 
 // abilityCounters says that every process counts what it writes.
 const abilityCounters outgoing.Ability = "counters"
@@ -86,7 +86,7 @@ func (a *App) fresh(ctx context.Context) (bool, error) {
 // a process would spoil is used from now on. On BTC, LTC and DOGE these are withdrawals that
 // one transaction pays together, children that pay for a transaction which nodes keep, and
 // merges of coins for a withdrawal that needs many, or while fees are low. Everywhere these are permanent addresses,
-// payments of the house's own, moves to cold addresses, proposals of refills from there (those of networks of accounts apart), refunds, and counters in place of counted rows, once the worker
+// payments of the house's own, moves to cold addresses, proposals of refills from there (those of networks of accounts apart), refunds, hot addresses that are replaced, and counters in place of counted rows, once the worker
 // "counters" has made them. Transactions that give the nonce or coins of a withdrawal back are sealed as their rows stand; from
 // then on one without a seal ends no withdrawal. Call it once after an upgrade, when
 // the last process of the version before was replaced. A store that this version made has

@@ -25,7 +25,7 @@ var operates = map[string]outgoing.OperationKind{
 	"Halt": outgoing.OpHalt, "Lift": outgoing.OpLift,
 	"SpeedUp": outgoing.OpSpeedUp, "CancelTransaction": outgoing.OpCancel,
 	"FillNonce": outgoing.OpFillNonce, "AdoptNonces": outgoing.OpAdoptNonce, "AdoptNonce": outgoing.OpAdoptNonce,
-	"RetrySweep": outgoing.OpRetrySweep, "ResumeNetwork": outgoing.OpResume, "RecoverDeposits": outgoing.OpRecover,
+	"RetrySweep": outgoing.OpRetrySweep, "ReplaceHot": outgoing.OpReplaceHot, "ResumeNetwork": outgoing.OpResume, "RecoverDeposits": outgoing.OpRecover,
 	"CreditSuspense": outgoing.OpCreditSuspense, "IgnoreSuspense": outgoing.OpIgnoreSuspense, "RefundSuspense": outgoing.OpRefundSuspense,
 	"PayOutSuspense": outgoing.OpPayOutSuspense, "ReleaseSuspense": outgoing.OpReleaseSuspense,
 	"SetPolicy": outgoing.OpSetPolicy, "AllowDestination": outgoing.OpAllowDestination, "RemoveDestination": outgoing.OpRemoveDestination,
@@ -76,7 +76,7 @@ func TestAudit_EveryActHasAKind(t *testing.T) {
 		}
 	}
 	require.Equal(t, len(operates)+len(looks), operate.NumMethod())
-	require.Len(t, seen, 24)
+	require.Len(t, seen, 25)
 
 	by := []reflect.Type{
 		reflect.TypeFor[webhook.By](), reflect.TypeFor[webhook.Patch](), reflect.TypeFor[auth.By](), reflect.TypeFor[auth.NewApp](), reflect.TypeFor[auth.NewKey](),

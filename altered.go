@@ -197,7 +197,8 @@ func (a *App) editedNonces(ctx context.Context, n chain.Network) (out []Contradi
 		}
 		hot := map[string]bool{}
 		for _, o := range owners {
-			hot[o.ID] = incoming.Addresses.Value(o).Use == incoming.UseHot
+			use := incoming.Addresses.Value(o).Use
+			hot[o.ID] = use == incoming.UseHot || use == incoming.UseRetired
 		}
 		for _, row := range rows {
 			if !hot[row.ID] {
@@ -320,7 +321,7 @@ func (a *App) editedAddresses(ctx context.Context, p storage.Partition) (out []C
 		err := each(ctx, a.cfg.Store, storage.Query{
 			Table: incoming.Addresses.Table, Partition: storage.Network(string(n.name)), Where: []storage.Cond{
 				{Column: "tenant", Op: storage.Eq, Value: tenant},
-				{Column: "use_for", Op: storage.In, Value: []incoming.Use{incoming.UseHot, incoming.UseChange, incoming.UseAccount}},
+				{Column: "use_for", Op: storage.In, Value: []incoming.Use{incoming.UseHot, incoming.UseRetired, incoming.UseChange, incoming.UseAccount}},
 			},
 		}, func(row storage.Row) error {
 			return check("address", string(n.name)+"/"+row.ID, a.Addresses.Check(ctx, n.name, row))

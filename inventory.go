@@ -66,7 +66,7 @@ func LevelsOf(r storage.Row) []string {
 			return []string{w.Counter}
 		}
 	case incoming.Addresses.Table:
-		if a := incoming.Addresses.Value(r); a.Tenant != "" && a.Use != incoming.UsePayment {
+		if a := incoming.Addresses.Value(r); a.Tenant != "" && a.Use != incoming.UsePayment && a.Use != incoming.UseRetired {
 			return []string{"address/" + string(a.Use) + "/" + a.Tenant}
 		}
 	}

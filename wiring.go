@@ -484,7 +484,7 @@ func (a *App) payer(ctx context.Context, in *chain.Intent) (why string, err erro
 	switch {
 	case err != nil:
 		return "", err
-	case !known || row.Tenant != in.Tenant || row.Use != incoming.UseHot && row.Use != incoming.UseAccount:
+	case !known || row.Tenant != in.Tenant || row.Use != incoming.UseHot && row.Use != incoming.UseAccount && row.Use != incoming.UseRetired:
 		return "it is to be paid from " + string(in.From) + ", which is no hot address of the tenant's", nil
 	case in.FromKey != chain.KeyRef(row.Key):
 		return "it is to be paid from " + string(in.From) + " with another key", nil

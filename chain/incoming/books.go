@@ -59,7 +59,7 @@ func (r *reckoning) books(ctx context.Context, list []chain.Address) ([]*book, e
 			continue
 		}
 		base := stored[row.ID]
-		b := &book{address: a, hot: o.Use == UseHot, base: base, keep: o.Use == UseHot || base.known, rest: r.held[a].Sub(base.Amount)}
+		b := &book{address: a, hot: o.Use.hot(), base: base, keep: o.Use.hot() || base.known, rest: r.held[a].Sub(base.Amount)}
 		b.next = Holding{Amount: r.held[a], Nonce: b.base.Nonce, Height: r.at.Height}
 		all = append(all, b)
 	}

@@ -251,22 +251,12 @@ const maxTries = 16
 func (p *Pool) assign(ctx context.Context, network chain.Network, tenant string, use Use, count int) ([]chain.Derived, error) {
 	part := storage.Network(string(network))
 	for range maxTries {
-		rows, err := p.claim(ctx, part, count)
-		if err == nil && len(rows) == 0 {
-			rows, err = p.claimDry(ctx, network, count)
-		}
+		rows, err := p.free(ctx, network, count)
 		if err != nil {
 			return nil, err
 		}
-		p.took(network, len(rows))
 		if len(rows) == 0 {
-			continue // another process was first
-		}
-		if rows, err = p.derivedOnly(ctx, network, rows); err != nil {
-			return nil, err
-		}
-		if len(rows) == 0 {
-			continue // all of them were edited, and are claimed: the next are others
+			continue
 		}
 		c := storage.Change{Partition: part}
 		out := make([]chain.Derived, len(rows))
@@ -286,6 +276,20 @@ func (p *Pool) assign(ctx context.Context, network chain.Network, tenant string,
 		}
 	}
 	return nil, fmt.Errorf("%w: on %s", ErrNoAddress, network)
+}
+
+// free claims at most count free addresses. There are none where another process was first, or
+// all of them were edited: those are claimed, so the next are others.
+func (p *Pool) free(ctx context.Context, network chain.Network, count int) ([]storage.Row, error) {
+	rows, err := p.claim(ctx, storage.Network(string(network)), count)
+	if err == nil && len(rows) == 0 {
+		rows, err = p.claimDry(ctx, network, count)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.took(network, len(rows))
+	return p.derivedOnly(ctx, network, rows)
 }
 
 // claim takes free addresses for a moment.

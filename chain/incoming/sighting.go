@@ -148,7 +148,13 @@ const (
 	// UseAccount is the tenant's account on a network where payments share one: what
 	// comes there under no address of ours has lost its way.
 	UseAccount Use = "account"
+	// UseRetired is a hot address that was replaced: see Pool.ReplaceHot. It is watched for ever,
+	// pays what it had begun to pay, and is emptied.
+	UseRetired Use = "retired"
 )
+
+// hot reports whether much comes to and leaves an address of this use, or did.
+func (u Use) hot() bool { return u == UseHot || u == UseRetired }
 
 // AddressRow is the directory entry of one derived address, in the network's
 // partition under the address itself. Seq is dense: 1, 2, 3 … as they were

@@ -48,6 +48,7 @@ const (
 	OpRetrySweep OperationKind = "retry_sweep"
 	OpResume     OperationKind = "resume_network"
 	OpRecover    OperationKind = "recover_deposits"
+	OpReplaceHot OperationKind = "replace_hot"
 
 	OpCreditSuspense OperationKind = "credit_suspense" // of a tenant, in its partition
 	OpIgnoreSuspense OperationKind = "ignore_suspense"

@@ -75,10 +75,14 @@ func (n *Sender) stored(ctx context.Context, in chain.Intent) (bool, error) {
 }
 
 // same reports whether an order is the one that was taken over. Its bound may have been
-// raised since, and its mandate sealed again with another key.
+// raised since, its mandate sealed again with another key, and the hot address that pays it
+// replaced.
 func (r *IntentRow) same(in chain.Intent) bool {
 	had := r.intent(in.ID)
 	had.MaxCost, had.Mandate = in.MaxCost, in.Mandate
+	if r.Purpose == chain.ForWithdrawal || r.Purpose == chain.ForGas {
+		had.From, had.FromKey = in.From, in.FromKey
+	}
 	return had == in
 }
 

@@ -146,7 +146,7 @@ func (s *Steps) unsentHot(ctx context.Context, client chain.Client) (out []outgo
 	}
 	p := storage.Network(string(client.Network()))
 	err = each(ctx, s.cfg.Store, storage.Query{Table: incoming.Addresses.Table, Partition: p, Where: []storage.Cond{
-		{Column: "use_for", Op: storage.In, Value: []incoming.Use{incoming.UseHot, incoming.UseAccount}},
+		{Column: "use_for", Op: storage.In, Value: []incoming.Use{incoming.UseHot, incoming.UseRetired, incoming.UseAccount}},
 	}}, func(row storage.Row) error {
 		_, _, known, err := outgoing.Nonces.One(ctx, s.cfg.Store, p, row.ID)
 		if err != nil || known {

@@ -184,7 +184,7 @@ func (l *lookout) block(ctx context.Context, b *chain.ScannedBlock, tip chain.Ti
 			continue
 		}
 		to, back := ours[string(t.To)]
-		if back && t.From != "" && incoming.Addresses.Value(to).Use == incoming.UseHot {
+		if use := incoming.Addresses.Value(to).Use; back && t.From != "" && (use == incoming.UseHot || use == incoming.UseRetired) {
 			tenant, sure = incoming.Addresses.Value(to).Tenant, false // it was swept for him, whoever has the address now
 		}
 		l.add(b.Block, t, tenant, sure, back, l.final(t, b.Height, tip))

@@ -76,7 +76,9 @@ type coin struct {
 func (a *account) shared() bool { return a.owner.Use == incoming.UseAccount }
 
 // pays reports whether the address sends payouts and pays for what others send.
-func (a *account) pays() bool { return a.owner.Use == incoming.UseHot || a.shared() }
+func (a *account) pays() bool {
+	return a.owner.Use == incoming.UseHot || a.owner.Use == incoming.UseRetired || a.shared()
+}
 
 // facts reads what is stored of some addresses, a few queries for all of them.
 func (s *Service) facts(ctx context.Context, list []*account) error {

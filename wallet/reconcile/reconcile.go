@@ -646,7 +646,7 @@ func (s *Service) ended(ctx context.Context, addresses map[string]bool) ([]strin
 		tenants = append(tenants, touched[o])
 	}
 	slices.Sort(tenants)
-	uses := []incoming.Use{incoming.UseHot, incoming.UseChange, incoming.UseAccount}
+	uses := []incoming.Use{incoming.UseHot, incoming.UseRetired, incoming.UseChange, incoming.UseAccount}
 	err := s.pages(ctx, storage.Query{Table: incoming.Addresses.Table, IDs: true, Where: []storage.Cond{
 		{Column: "tenant", Op: storage.In, Value: slices.Compact(tenants)}, {Column: "use_for", Op: storage.In, Value: uses},
 	}}, func(r storage.Row) { addresses[r.ID] = true })

@@ -48,6 +48,8 @@ func (t *Treasury) postpone(ctx context.Context, j *job, v verdict) error {
 			longest = haltedPause
 		}
 		j.note.Next = now.Add(min(max(now.Sub(j.note.Since), firstPause), longest))
+	} else if j.replaced {
+		j.note.Next = now.Add(longestTry) // then the operator is told
 	}
 	deposits, err := t.deferred(ctx, j)
 	if err != nil {
@@ -63,10 +65,15 @@ func (t *Treasury) postpone(ctx context.Context, j *job, v verdict) error {
 
 // lasts notes that the operator is told of a sweep that has waited for Config.StuckAfter, and
 // returns what tells him once that is stored: nothing where he was told before, or it waits
-// for lower costs or for more.
+// for lower costs or for more. That a hot address which was replaced keeps coins is told after a day.
 func (t *Treasury) lasts(ctx context.Context, j *job) (alert func()) {
 	n, reason, since := &j.note, j.note.Waiting, j.note.Since
-	if reason == "" || reason == WaitBelowCost || reason == WaitForMore || n.Alerted == reason || t.cfg.Now().Sub(since) < t.cfg.StuckAfter {
+	long := t.cfg.StuckAfter
+	costs := reason == WaitBelowCost || reason == WaitForMore
+	if costs && j.replaced {
+		costs, long = false, max(long, longestTry)
+	}
+	if reason == "" || costs || n.Alerted == reason || t.cfg.Now().Sub(since) < long {
 		return func() {}
 	}
 	n.Alerted = reason
@@ -115,7 +122,9 @@ func (t *Treasury) wakeDue(ctx context.Context, n chain.Network) (woken int, err
 		some, failed := t.wakeCheap(ctx, c)
 		woken, err = woken+some, errors.Join(err, failed)
 	}
-	some, failed := t.wakeNeeded(ctx, n)
+	some, failed := t.emptyReplaced(ctx, n)
+	woken, err = woken+some, errors.Join(err, failed)
+	some, failed = t.wakeNeeded(ctx, n)
 	if woken += some; woken >= t.cfg.Batch {
 		t.rounds.again(string(n)) // there may be more
 	}

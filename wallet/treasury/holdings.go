@@ -16,21 +16,21 @@ import (
 	"github.com/cryptopay-go/cryptopay/storage"
 )
 
-// Place says where coins are kept.
-type Place string
+// place says where coins are kept.
+type place string
 
 // The places.
 const (
-	PlaceHot     Place = "hot"     // addresses that withdrawals are paid from
-	PlaceCold    Place = "cold"    // addresses of the operator's that this App only watches
-	PlaceCustody Place = "custody" // accounts of a Custodian
+	placeHot     place = "hot"     // addresses that withdrawals are paid from, or were until they were replaced
+	placeCold    place = "cold"    // addresses of the operator's that this App only watches
+	placeCustody place = "custody" // accounts of a Custodian
 )
 
 // holdingRow is what was last read of one address or account in one currency.
 // Currency "" stands for a Custodian's account itself.
 type holdingRow struct {
 	Tenant   string          `db:"tenant"`
-	Place    Place           `db:"place"`
+	Place    place           `db:"place"`
 	Holder   string          `db:"holder"` // address, or the custodian's id of the account
 	Name     string          `db:"name"`
 	External string          `db:"external_id"`
@@ -263,12 +263,12 @@ func (t *Treasury) outputs(ctx context.Context, b *bookkeeper, info chain.Networ
 	})
 }
 
-// hotAddresses are the tenants' hot and change addresses that were made so far.
+// hotAddresses are the tenants' hot and change addresses that were made so far, with those that were replaced.
 func (t *Treasury) hotAddresses(ctx context.Context, n chain.Network, tenants []string) (map[string]incoming.AddressRow, error) {
 	out := map[string]incoming.AddressRow{}
 	err := t.each(ctx, storage.Query{Table: incoming.Addresses.Table, Partition: storage.Network(string(n)), Where: []storage.Cond{
 		{Column: "tenant", Op: storage.In, Value: tenants},
-		{Column: "use_for", Op: storage.In, Value: []incoming.Use{incoming.UseHot, incoming.UseChange}},
+		{Column: "use_for", Op: storage.In, Value: []incoming.Use{incoming.UseHot, incoming.UseRetired, incoming.UseChange}},
 	}}, func(r storage.Row) error {
 		out[r.ID] = incoming.Addresses.Value(r)
 		return nil
@@ -307,7 +307,7 @@ func (b *bookkeeper) read(h holdingRow) {
 	if h.ReadAt.After(b.out.Updated) {
 		b.out.Updated = h.ReadAt
 	}
-	if h.Place == PlaceCustody && h.Currency == "" {
+	if h.Place == placeCustody && h.Currency == "" {
 		b.out.Accounts = append(b.out.Accounts, AccountHolding{
 			CustodyAccount: CustodyAccount{ID: h.Holder, Name: h.Name, ExternalID: h.External, Active: h.Active}, ReadAt: h.ReadAt,
 		})
@@ -317,17 +317,17 @@ func (b *bookkeeper) read(h holdingRow) {
 	switch {
 	case t == nil: // a currency that was taken out of the configuration
 		return
-	case h.Place == PlaceCustody:
+	case h.Place == placeCustody:
 		t.Custody = t.Custody.Add(h.Amount)
 		return
-	case h.Place == PlaceCold:
+	case h.Place == placeCold:
 		t.Cold = t.Cold.Add(h.Amount)
 	default:
 		t.Hot = t.Hot.Add(h.Amount)
 	}
 	b.out.Wallets = append(b.out.Wallets, WalletHolding{
 		ID: walletID(h.Network, h.Holder), Name: h.Name, Network: chain.Network(h.Network), Address: chain.Address(h.Holder),
-		Cold: h.Place == PlaceCold, Currency: t.Currency, Amount: h.Amount, ReadAt: h.ReadAt,
+		Cold: h.Place == placeCold, Currency: t.Currency, Amount: h.Amount, ReadAt: h.ReadAt,
 	})
 }
 

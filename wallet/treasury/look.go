@@ -44,6 +44,9 @@ func (t *Treasury) look(ctx context.Context, j *job) (v verdict, err error) {
 	if err != nil {
 		return v, err
 	}
+	if ended, err := t.bare(ctx, j); err != nil || ended {
+		return verdict{ended: ended}, err
+	}
 	typical, v, err := t.typicalUnits(ctx, c)
 	if err != nil || v.waiting != "" {
 		return v, err
@@ -75,15 +78,11 @@ func (t *Treasury) look(ctx context.Context, j *job) (v verdict, err error) {
 			return v, err
 		}
 		nothing, err := t.nothing(ctx, j.s)
-		if err != nil || !nothing {
+		if err != nil || !nothing && !j.replaced { // what came to a replaced address may have paid for its tokens
 			held := ledger.PlainString(c.Decimal(j.note.Amount))
 			return verdict{waiting: WaitEmpty, reason: "the address holds " + held + " " + c.Code, below: -1}, err
 		}
-		if err := j.s.to(SweepReplaced, onNothing); err != nil {
-			return v, err
-		}
-		j.s.Reason = "nothing is to be forwarded: its deposits are gone or below the dust limit"
-		return verdict{ended: true}, t.put(ctx, j, t.cfg.Now())
+		return verdict{ended: true}, t.endEmpty(ctx, j)
 	}
 	less, err := t.lessThanCame(ctx, j)
 	if err != nil {
@@ -98,6 +97,15 @@ func (t *Treasury) look(ctx context.Context, j *job) (v verdict, err error) {
 		v.below = -1 // the rest may still come: it is looked at again, whatever fees do
 	}
 	return v, err
+}
+
+// endEmpty ends a sweep for which there is nothing to move.
+func (t *Treasury) endEmpty(ctx context.Context, j *job) error {
+	if err := j.s.to(SweepReplaced, onNothing); err != nil {
+		return err
+	}
+	j.s.Reason = "nothing is to be forwarded: its deposits are gone or below the dust limit"
+	return t.put(ctx, j, t.cfg.Now())
 }
 
 // lessThanCame reports whether an address holds less than a sweep's deposits brought: the
@@ -228,7 +236,7 @@ func (t *Treasury) weigh(ctx context.Context, j *job, c *chain.Currency, in chai
 // policy wants, or its time is over. One that has cost something goes, and so does one that a
 // payout needs. worth, move (of the sweep alone) and cost are in units of the gas currency.
 func (t *Treasury) patient(ctx context.Context, j *job, c *chain.Currency, worth decimal.Decimal, move, cost ledger.Amount) (v verdict, err error) {
-	if t.cfg.Patience == nil || j.note.Payout != "" || j.note.Spent > 0 || j.s.Fundings > 0 || j.s.State == SweepMoving {
+	if t.cfg.Patience == nil || j.replaced || j.note.Payout != "" || j.note.Spent > 0 || j.s.Fundings > 0 || j.s.State == SweepMoving {
 		return v, nil
 	}
 	multiple, wait, err := t.cfg.Patience(ctx, j.s.Tenant, c.Code)
@@ -326,7 +334,7 @@ func (t *Treasury) typicalUnits(ctx context.Context, c *chain.Currency) (ledger.
 // was the newest one where all sweeps of the spot have moved less than came: one may have
 // landed on other deposits than it was signed for.
 func (t *Treasury) explain(ctx context.Context, j *job, c *chain.Currency, last *Sweep) (ended bool, err error) {
-	if last == nil {
+	if last == nil || len(j.s.Deposits) == 0 {
 		return false, nil
 	}
 	rows, err := t.cfg.Store.Rows(ctx, incoming.Sightings.Table, storage.Keys(storage.Network(j.s.Network), j.s.Deposits...)...)

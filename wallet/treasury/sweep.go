@@ -67,6 +67,8 @@ type job struct {
 	told SweepNote   // as it is stored
 	// until is when half of the lease is over.
 	until time.Time
+	// replaced: its address was the tenant's hot address until another took its place. Set by turn.
+	replaced bool
 }
 
 // job reads the note of a sweep.
@@ -387,12 +389,15 @@ func (t *Treasury) advance(ctx context.Context, row storage.Row, until time.Time
 
 // move decides what the sweep does next, stores that, and only then does it.
 func (t *Treasury) move(ctx context.Context, j *job) error {
-	lock, free, err := t.turn(ctx, j.row.ID, j.s)
+	lock, behind, err := t.turn(ctx, j)
 	if err != nil {
 		return err
 	}
-	if !free {
-		j.s.Reason = behindAnother
+	if behind != "" {
+		if ended, err := t.bare(ctx, j); err != nil || ended {
+			return err
+		}
+		j.s.Reason = behind
 		j.note.waits(WaitTurn, t.cfg.Now())
 		j.note.Next, j.note.DueBelow = time.Time{}, -1
 		alert := t.lasts(ctx, j)
@@ -473,26 +478,42 @@ func (n *SweepNote) unfund() {
 }
 
 // turn says whether the sweep may use its address now: each takes all that is
-// there, so two at once would spend the same coins, or one the other's gas. The
-// row of the address, written in the Change that takes the turn, is the lock.
-func (t *Treasury) turn(ctx context.Context, id string, s Sweep) (lock storage.Row, free bool, err error) {
-	p := storage.Network(s.Network)
+// there, so two at once would spend the same coins, or one the other's gas. behind is what
+// goes before it, "" = it may. The row of the address, written in the Change that takes the
+// turn, is the lock.
+func (t *Treasury) turn(ctx context.Context, j *job) (lock storage.Row, behind string, err error) {
+	id, s, p := j.row.ID, j.s, storage.Network(j.s.Network)
 	a, lock, ok, err := incoming.Addresses.One(ctx, t.cfg.Store, p, s.Address)
 	if err != nil || !ok {
-		return lock, false, errors.Join(err, fmt.Errorf("treasury: %s is no address of ours", s.Address))
+		return lock, "", errors.Join(err, fmt.Errorf("treasury: %s is no address of ours", s.Address))
 	}
+	j.replaced = a.Use == incoming.UseRetired
 	rows, err := t.cfg.Store.Find(ctx, storage.Query{Table: Sweeps.Table, Partition: p, Limit: pageSize, Where: []storage.Cond{
 		{Column: "address", Op: storage.Eq, Value: s.Address},
 		{Column: "state", Op: storage.In, Value: []SweepState{SweepFunding, SweepMoving, SweepNew}},
 	}})
-	if err != nil || slices.ContainsFunc(rows, func(row storage.Row) bool { return row.ID != id && Sweeps.Value(row).holds() }) {
-		return lock, false, err
+	if err != nil {
+		return lock, "", err
 	}
-	return incoming.Addresses.Row(lock.ID, lock.Version, lock.Due, a), true, nil
+	if slices.ContainsFunc(rows, func(row storage.Row) bool { return row.ID != id && Sweeps.Value(row).holds() }) {
+		return lock, behindAnother, nil
+	}
+	if j.replaced && t.native(s.Currency) && slices.ContainsFunc(rows, func(row storage.Row) bool { return Sweeps.Value(row).Currency != s.Currency }) {
+		return lock, behindAnother, nil // its tokens are paid for with its coins
+	}
+	if j.replaced {
+		if paying, err := t.pays(ctx, j); err != nil || paying {
+			return lock, behindPayouts, err
+		}
+	}
+	return incoming.Addresses.Row(lock.ID, lock.Version, lock.Due, a), "", nil
 }
 
 // behindAnother is the Sweep.Reason of one that waits for its turn.
 const behindAnother = "another sweep of the address is under way"
+
+// behindPayouts is that of one whose address was replaced and pays something yet.
+const behindPayouts = "orders that the address pays go first"
 
 // holds reports whether a sweep uses its address: it was handed over, or gas was sent for
 // it. One that waits for its turn does not: two would wait for each other.

@@ -113,10 +113,13 @@ func (t *Treasury) syncOne(ctx context.Context, tenant string, now time.Time) (S
 		}
 		for _, a := range slices.Sorted(maps.Keys(hot)) {
 			name := string(n) + " hot wallet"
-			if hot[a].Use == incoming.UseChange {
+			switch hot[a].Use {
+			case incoming.UseChange:
 				name = string(n) + " change"
+			case incoming.UseRetired:
+				name = string(n) + " replaced hot wallet"
 			}
-			r.wallet(ctx, PlaceHot, ColdWallet{Name: name, Network: n, Address: chain.Address(a)})
+			r.wallet(ctx, placeHot, ColdWallet{Name: name, Network: n, Address: chain.Address(a)})
 		}
 	}
 	r.cold(ctx)
@@ -142,7 +145,7 @@ func (r *reading) cold(ctx context.Context) {
 	}
 	list, err := r.t.cfg.Cold(ctx, r.tenant)
 	if err != nil {
-		r.keep(PlaceCold, "", "")
+		r.keep(placeCold, "", "")
 		r.out.WalletErrors = append(r.out.WalletErrors, WalletError{Reason: "the list of cold wallets could not be had"})
 		r.t.cfg.Log.WarnContext(ctx, "cold_wallets_not_listed", "tenant", r.tenant, "error", err)
 		return
@@ -151,23 +154,23 @@ func (r *reading) cold(ctx context.Context) {
 		info, err := r.t.cfg.Registry.Network(string(w.Network))
 		client := r.t.cfg.Clients[info.Code]
 		if err != nil || client == nil {
-			r.failed(ctx, PlaceCold, w, nil, fmt.Errorf("%w: no client of it is configured", chain.ErrCurrency))
+			r.failed(ctx, placeCold, w, nil, fmt.Errorf("%w: no client of it is configured", chain.ErrCurrency))
 			continue
 		}
 		w.Network = info.Code
 		address, err := client.ParseAddress(string(w.Address))
 		if err != nil {
-			r.failed(ctx, PlaceCold, w, nil, err)
+			r.failed(ctx, placeCold, w, nil, err)
 			continue
 		}
 		w.Address = address
-		r.wallet(ctx, PlaceCold, w)
+		r.wallet(ctx, placeCold, w)
 	}
 }
 
 // wallet reads one address in every currency of its network. One that stands in
 // two lists counts once.
-func (r *reading) wallet(ctx context.Context, p Place, w ColdWallet) {
+func (r *reading) wallet(ctx context.Context, p place, w ColdWallet) {
 	var failed []string
 	var why error
 	id := walletID(string(w.Network), string(w.Address))
@@ -199,7 +202,7 @@ func (r *reading) wallet(ctx context.Context, p Place, w ColdWallet) {
 }
 
 // failed notes a wallet that was not read, or not in some currencies.
-func (r *reading) failed(ctx context.Context, p Place, w ColdWallet, currencies []string, err error) {
+func (r *reading) failed(ctx context.Context, p place, w ColdWallet, currencies []string, err error) {
 	text := reason(err)
 	if len(currencies) > 0 {
 		text = strings.Join(currencies, ", ") + ": " + text
@@ -239,7 +242,7 @@ func (r *reading) custodian(ctx context.Context) {
 	}
 	accounts, err := r.t.cfg.Custodian.Accounts(ctx, r.tenant)
 	if err != nil {
-		r.keep(PlaceCustody, "", "")
+		r.keep(placeCustody, "", "")
 		r.refused(ctx, "", "the custodian did not list its accounts", err)
 		return
 	}
@@ -253,8 +256,8 @@ func (r *reading) custodian(ctx context.Context) {
 }
 
 func (r *reading) account(ctx context.Context, a CustodyAccount) {
-	row := holdingRow{Tenant: r.tenant, Place: PlaceCustody, Holder: a.ID, Name: a.Name, External: a.ExternalID, Active: a.Active}
-	self := rowID(PlaceCustody, "", a.ID, "")
+	row := holdingRow{Tenant: r.tenant, Place: placeCustody, Holder: a.ID, Name: a.Name, External: a.ExternalID, Active: a.Active}
+	self := rowID(placeCustody, "", a.ID, "")
 	if before, known := r.old[self]; known {
 		row.ReadAt = holdingRows.Value(before).ReadAt
 	}
@@ -264,7 +267,7 @@ func (r *reading) account(ctx context.Context, a CustodyAccount) {
 	}
 	held, err := r.t.cfg.Custodian.Balances(ctx, r.tenant, a.ID)
 	if err != nil {
-		r.keep(PlaceCustody, "", a.ID)
+		r.keep(placeCustody, "", a.ID)
 		r.refused(ctx, a.ID, "the custodian did not tell its balances", err)
 		return
 	}
@@ -278,7 +281,7 @@ func (r *reading) account(ctx context.Context, a CustodyAccount) {
 			continue
 		}
 		row.Network, row.Currency, row.Amount = string(c.Network), code, held[code]
-		r.fresh[rowID(PlaceCustody, row.Network, a.ID, code)] = row
+		r.fresh[rowID(placeCustody, row.Network, a.ID, code)] = row
 	}
 	if len(strange) > 0 {
 		r.refused(ctx, a.ID, "not counted, as they are unknown or below zero: "+strings.Join(strange, ", "), nil)
@@ -293,7 +296,7 @@ func (r *reading) refused(ctx context.Context, account, why string, err error) {
 }
 
 // keep leaves what was read before of a place, or of one holder, as it is.
-func (r *reading) keep(p Place, network, holder string) {
+func (r *reading) keep(p place, network, holder string) {
 	for id, row := range r.old {
 		h := holdingRows.Value(row)
 		if h.Place == p && (holder == "" || h.Holder == holder && (network == "" || h.Network == network)) {
@@ -303,7 +306,7 @@ func (r *reading) keep(p Place, network, holder string) {
 }
 
 // rowID is where one reading is stored: the same at every Sync.
-func rowID(p Place, network, holder, currency string) string {
+func rowID(p place, network, holder, currency string) string {
 	return fmt.Sprintf("%s/%s/%s/%s", p, network, holder, currency)
 }
 

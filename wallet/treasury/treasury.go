@@ -27,6 +27,8 @@ type Sender interface {
 	Cancel(ctx context.Context, id string) (bool, error)
 	// CancelTransaction has the nonce of a signed intent go back to ourselves.
 	CancelTransaction(ctx context.Context, id string, by *outgoing.Recorded) (before, after outgoing.Help, err error)
+	// Replace gives orders of which nothing is signed another hot address in the place of some.
+	Replace(ctx context.Context, old []chain.Address, now func(ctx context.Context, tenant string) (chain.Derived, error)) (changed int, err error)
 }
 
 // HotAddresses gives each tenant its hot address on a network, made when first

@@ -58,10 +58,10 @@ var treasuryOmissions = []Bug{
 	},
 	{
 		ID: "omit-treasury-second-network", File: "wallet/treasury/sync.go",
-		Old: `			r.wallet(ctx, PlaceHot, ColdWallet{Name: name, Network: n, Address: chain.Address(a)})
+		Old: `			r.wallet(ctx, placeHot, ColdWallet{Name: name, Network: n, Address: chain.Address(a)})
 		}
 	}`,
-		New: `			r.wallet(ctx, PlaceHot, ColdWallet{Name: name, Network: n, Address: chain.Address(a)})
+		New: `			r.wallet(ctx, placeHot, ColdWallet{Name: name, Network: n, Address: chain.Address(a)})
 		}
 		break
 	}`,

@@ -1,0 +1,69 @@
+package outgoing
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/storage"
+)
+
+// Replace gives orders another hot address in the place of some: those that are paid from one of
+// old, and sweeps to one of them. now returns the hot address of a tenant. Orders of which
+// something is reserved or signed stay as they are. It returns how many it has changed. Safe to
+// repeat.
+func (n *Sender) Replace(ctx context.Context, old []chain.Address, now func(ctx context.Context, tenant string) (chain.Derived, error)) (changed int, err error) {
+	pending := storage.Cond{Column: "state", Op: storage.In, Value: []State{Queued, Waiting}}
+	for _, where := range [][]storage.Cond{
+		{pending, {Column: "from_address", Op: storage.In, Value: old}},
+		{pending, {Column: "to_address", Op: storage.In, Value: old}, {Column: "purpose", Op: storage.Eq, Value: chain.ForSweep}},
+	} {
+		err := storage.Pages(ctx, n.Store, storage.Query{Table: Intents.Table, Partition: n.part, Limit: replacePage, Where: where}, func(rows []storage.Row) error {
+			hot := map[string]chain.Derived{}
+			for _, row := range rows {
+				v := Intents.Value(row)
+				if !v.movable() {
+					continue
+				}
+				to, known := hot[v.Tenant]
+				if !known {
+					var err error
+					if to, err = now(ctx, v.Tenant); err != nil {
+						return err
+					}
+					hot[v.Tenant] = to
+				}
+				if v.Purpose == chain.ForSweep {
+					v.To = to.Address
+				} else {
+					v.From, v.FromKey = to.Address, to.Key
+				}
+				err := storage.CommitOne(ctx, n.Store, storage.Change{
+					ID: changeID("replace", row.ID, row.Version), Partition: n.part, Put: []storage.Row{Intents.Row(row.ID, row.Version, n.Now(), v)},
+				})
+				if errors.Is(err, storage.ErrConflict) {
+					continue // it is being sent, or is found again
+				}
+				if err != nil {
+					return err
+				}
+				changed++
+				n.Log.Info("order_redirected", slog.String("intent", row.ID), slog.String("hot", string(to.Address)))
+			}
+			return nil
+		})
+		if err != nil {
+			return changed, err
+		}
+	}
+	return changed, nil
+}
+
+const replacePage = 100
+
+// movable reports whether an order can be paid from, or go to, another hot address: nothing of it
+// is bound to the one that it names.
+func (r *IntentRow) movable() bool {
+	return r.idle() && r.Nonce < 0 && !r.Cancelling && (r.Purpose == chain.ForWithdrawal || r.Purpose == chain.ForGas || r.Purpose == chain.ForSweep)
+}
