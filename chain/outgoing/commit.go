@@ -200,21 +200,37 @@ func (n *Sender) wait(ctx context.Context, j *claimedIntent, cause error) error 
 // lacking is ReasonBelowCost in place of one that says that a withdrawal's coins are not
 // there, where Config.Costly says so.
 func (n *Sender) lacking(ctx context.Context, j *claimedIntent, reason Reason) Reason {
-	if n.Costly == nil || j.v.Purpose != chain.ForWithdrawal {
+	if j.v.Purpose != chain.ForWithdrawal {
 		return reason
 	}
 	if reason != ReasonHotBalance && (reason != ReasonOperatorFunds || j.v.Currency != n.gas.Code) {
 		return reason
 	}
-	costly, err := n.Costly(storage.Apart(ctx), j.v.intent(j.id))
-	if err != nil {
-		n.Log.Warn("costly_unknown", slog.String("intent", j.id), slog.Any("error", err))
-		return reason
-	}
-	if costly {
+	if n.elsewhere(ctx, j, "costly_unknown", n.Costly) {
 		return ReasonBelowCost
 	}
+	return n.uncovered(ctx, j, reason)
+}
+
+// uncovered is ReasonOperatorFunds in place of ReasonHotBalance, where Config.Uncovered says so.
+func (n *Sender) uncovered(ctx context.Context, j *claimedIntent, reason Reason) Reason {
+	if reason == ReasonHotBalance && j.v.Purpose == chain.ForWithdrawal && n.elsewhere(ctx, j, "uncovered_unknown", n.Uncovered) {
+		return ReasonOperatorFunds
+	}
 	return reason
+}
+
+// elsewhere asks a hook about the coins that an order lacks. It is false where there is no hook, or
+// the hook cannot say.
+func (n *Sender) elsewhere(ctx context.Context, j *claimedIntent, unknown string, hook func(context.Context, chain.Intent) (bool, error)) bool {
+	if hook == nil {
+		return false
+	}
+	yes, err := hook(storage.Apart(ctx), j.v.intent(j.id))
+	if err != nil {
+		n.Log.LogAttrs(ctx, slog.LevelWarn, unknown, slog.String("intent", j.id), slog.Any("error", err))
+	}
+	return yes && err == nil
 }
 
 // waitError is a reason that is known already.
