@@ -206,7 +206,11 @@ func (n *Sender) lacking(ctx context.Context, j *claimedIntent, reason Reason) R
 	if reason != ReasonHotBalance && (reason != ReasonOperatorFunds || j.v.Currency != n.gas.Code) {
 		return reason
 	}
-	if n.elsewhere(ctx, j, "costly_unknown", n.Costly) {
+	costly, err := asked(ctx, j, n.Costly)
+	if err != nil {
+		n.Log.Warn("costly_unknown", slog.String("intent", j.id), slog.Any("error", err))
+	}
+	if costly {
 		return ReasonBelowCost
 	}
 	return n.uncovered(ctx, j, reason)
@@ -214,23 +218,27 @@ func (n *Sender) lacking(ctx context.Context, j *claimedIntent, reason Reason) R
 
 // uncovered is ReasonOperatorFunds in place of ReasonHotBalance, where Config.Uncovered says so.
 func (n *Sender) uncovered(ctx context.Context, j *claimedIntent, reason Reason) Reason {
-	if reason == ReasonHotBalance && j.v.Purpose == chain.ForWithdrawal && n.elsewhere(ctx, j, "uncovered_unknown", n.Uncovered) {
+	if reason != ReasonHotBalance || j.v.Purpose != chain.ForWithdrawal {
+		return reason
+	}
+	uncovered, err := asked(ctx, j, n.Uncovered)
+	if err != nil {
+		n.Log.Warn("uncovered_unknown", slog.String("intent", j.id), slog.Any("error", err))
+	}
+	if uncovered {
 		return ReasonOperatorFunds
 	}
 	return reason
 }
 
-// elsewhere asks a hook about the coins that an order lacks. It is false where there is no hook, or
-// the hook cannot say.
-func (n *Sender) elsewhere(ctx context.Context, j *claimedIntent, unknown string, hook func(context.Context, chain.Intent) (bool, error)) bool {
+// asked is what a hook says of the coins that an order lacks: false where there is no hook, or
+// beside an error.
+func asked(ctx context.Context, j *claimedIntent, hook func(context.Context, chain.Intent) (bool, error)) (bool, error) {
 	if hook == nil {
-		return false
+		return false, nil
 	}
 	yes, err := hook(storage.Apart(ctx), j.v.intent(j.id))
-	if err != nil {
-		n.Log.LogAttrs(ctx, slog.LevelWarn, unknown, slog.String("intent", j.id), slog.Any("error", err))
-	}
-	return yes && err == nil
+	return yes && err == nil, err
 }
 
 // waitError is a reason that is known already.
