@@ -216,6 +216,7 @@ func (a *App) chains() error {
 			return n.in.HaltAsset(ctx, in.Currency, string(outgoing.ReasonDeliveredLess))
 		}
 		o.Costly = func(ctx context.Context, in chain.Intent) (bool, error) { return a.Treasury.Costly(ctx, in) }
+		o.Uncovered = func(ctx context.Context, in chain.Intent) (bool, error) { return a.Treasury.Uncovered(ctx, in) }
 		o.Ordered, o.Ending, o.Back, o.Sealed, o.Told = a.ordered, a.ending, a.sealedBack, a.sealedEndings, a.toldOf
 		o.Foreign = func(ctx context.Context, tenant string, coins ...chain.Coin) ([]string, error) {
 			return a.foreign(ctx, n.name, tenant, coins)

@@ -28,7 +28,7 @@ var wired = []struct {
 	{"Payments", []string{"Store", "Registry", "Rates", "RateAge", "Addresses", "Tenants", "Wallets", "Head", "CheckAddresses", "Wanted", "Permanent", "Undecided", "Retired", "Now", "NewID", "Log"}},
 	{"Withdrawals", []string{"Store", "Registry", "Rates", "Parse", "Fees", "Tenants", "Wallets", "Payouts", "Spare", "Missing", "Mandates", "Audit", "Rules", "Follow", "Retired", "Now", "NewID", "Log"}},
 	{"Treasury", []string{"Store", "Registry", "Rates", "Clients", "Senders", "Addresses", "Halted", "Proposed", "Sent", "LostRefill", "Audit", "Now", "Log"}},
-	{"Outgoing", []string{"Store", "Client", "Registry", "Signer", "ChangeAddress", "Costly", "Less", "MayCost", "Demand", "GasFor", "Trail", "Ordered", "Ending", "Back", "Sealed", "Told", "Foreign", "Retired", "Able", "Now", "Log"}},
+	{"Outgoing", []string{"Store", "Client", "Registry", "Signer", "ChangeAddress", "Costly", "Uncovered", "Less", "MayCost", "Demand", "GasFor", "Trail", "Ordered", "Ending", "Back", "Sealed", "Told", "Foreign", "Retired", "Able", "Now", "Log"}},
 	{"Reconcile", []string{"Store", "Client", "Registry", "Audit", "Node", "Now", "Log"}},
 }
 

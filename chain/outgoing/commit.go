@@ -200,21 +200,45 @@ func (n *Sender) wait(ctx context.Context, j *claimedIntent, cause error) error 
 // lacking is ReasonBelowCost in place of one that says that a withdrawal's coins are not
 // there, where Config.Costly says so.
 func (n *Sender) lacking(ctx context.Context, j *claimedIntent, reason Reason) Reason {
-	if n.Costly == nil || j.v.Purpose != chain.ForWithdrawal {
+	if j.v.Purpose != chain.ForWithdrawal {
 		return reason
 	}
 	if reason != ReasonHotBalance && (reason != ReasonOperatorFunds || j.v.Currency != n.gas.Code) {
 		return reason
 	}
-	costly, err := n.Costly(storage.Apart(ctx), j.v.intent(j.id))
+	costly, err := asked(ctx, j, n.Costly)
 	if err != nil {
 		n.Log.Warn("costly_unknown", slog.String("intent", j.id), slog.Any("error", err))
-		return reason
 	}
 	if costly {
 		return ReasonBelowCost
 	}
+	return n.uncovered(ctx, j, reason)
+}
+
+// uncovered is ReasonOperatorFunds in place of ReasonHotBalance, where Config.Uncovered says so.
+func (n *Sender) uncovered(ctx context.Context, j *claimedIntent, reason Reason) Reason {
+	if reason != ReasonHotBalance || j.v.Purpose != chain.ForWithdrawal {
+		return reason
+	}
+	uncovered, err := asked(ctx, j, n.Uncovered)
+	if err != nil {
+		n.Log.Warn("uncovered_unknown", slog.String("intent", j.id), slog.Any("error", err))
+	}
+	if uncovered {
+		return ReasonOperatorFunds
+	}
 	return reason
+}
+
+// asked is what a hook says of the coins that an order lacks: false where there is no hook, or
+// beside an error.
+func asked(ctx context.Context, j *claimedIntent, hook func(context.Context, chain.Intent) (bool, error)) (bool, error) {
+	if hook == nil {
+		return false, nil
+	}
+	yes, err := hook(storage.Apart(ctx), j.v.intent(j.id))
+	return yes && err == nil, err
 }
 
 // waitError is a reason that is known already.

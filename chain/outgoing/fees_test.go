@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -236,6 +237,48 @@ func TestW15_AmountsArriveExactly(t *testing.T) {
 }
 
 var mu sync.Mutex
+
+// TestFT03_CoinsThatNothingBringsAreTheOperators: a withdrawal lacks coins at its hot address, and the host says that
+// nothing brings them. It asks the operator before it is signed, and after, when a fork took its coins away. Where the
+// host cannot say, and for a gas transfer, it waits for coins as ever.
+func TestFT03_CoinsThatNothingBringsAreTheOperators(t *testing.T) {
+	t.Parallel()
+	nothing := map[string]bool{"waits": true, "signed": true, "gas": true}
+	w := newWorld(t, setup{change: func(c *outgoing.Config) {
+		c.Uncovered = func(_ context.Context, in chain.Intent) (bool, error) {
+			if in.ID == "unknown" {
+				return true, errOwner
+			}
+			return nothing[in.ID], nil
+		}
+	}})
+	cur, err := w.reg.Currency("ETH")
+	require.NoError(t, err)
+	stray, err := w.chain.Fund(w.hot.Address, "ETH", cur.Decimal(2*coin))
+	require.NoError(t, err)
+	w.submit(w.intent("signed", coin))
+	require.NoError(t, w.step())
+	require.Equal(t, outgoing.Signed, w.get("signed").State)
+	_, err = w.chain.Reorg(1, stray)
+	require.NoError(t, err)
+	gas := w.intent("gas", coin)
+	gas.Purpose = chain.ForGas
+	w.submit(gas)
+	for _, id := range []string{"waits", "comes", "unknown"} {
+		w.submit(w.intent(id, coin))
+	}
+	w.run(30)
+	for id, says := range map[string]outgoing.Reason{
+		"waits": outgoing.ReasonOperatorFunds, "signed": outgoing.ReasonOperatorFunds, "gas": outgoing.ReasonHotBalance,
+		"comes": outgoing.ReasonHotBalance, "unknown": outgoing.ReasonHotBalance,
+	} {
+		require.Equal(t, says, w.last(id).Reason, id)
+	}
+	nothing["waits"] = false
+	w.advance(2 * time.Hour)
+	w.run(2)
+	require.Equal(t, outgoing.ReasonHotBalance, w.last("waits").Reason, "it is asked again")
+}
 
 // TestW14_SignedOrderWhoseCoinsAreGone: a transaction was signed on coins that a fork then took
 // away, or on the word of a node that was behind. No node takes it while the address lacks

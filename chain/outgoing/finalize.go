@@ -334,7 +334,7 @@ func (n *Sender) signedShort(ctx context.Context, j *claimedIntent, p *attemptSu
 	least := slices.MinFunc(p.open, func(a, b *attempt) int { return cmp.Compare(a.v.MaxCost, b.v.MaxCost) })
 	lacks := (*waitError)(nil)
 	if err := holds(ctx, b, n.gas, j.v.From, amount, n.gas.Decimal(least.v.MaxCost)); errors.As(err, &lacks) {
-		return lacks.reason
+		return n.uncovered(ctx, j, lacks.reason)
 	}
 	return ""
 }

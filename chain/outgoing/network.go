@@ -102,6 +102,10 @@ type Config struct {
 	// because bringing them would cost too much of the withdrawal: it then shows
 	// ReasonBelowCost. Asked whenever one waits for coins. Defaults to no.
 	Costly func(ctx context.Context, in chain.Intent) (bool, error)
+	// Uncovered says whether a withdrawal's hot address lacks coins that nothing brings there, such as
+	// those that were spent as gas: it then shows ReasonOperatorFunds instead of ReasonHotBalance. Asked
+	// whenever one waits for coins. Defaults to no.
+	Uncovered func(ctx context.Context, in chain.Intent) (bool, error)
 	// Less is asked once for each order of which a transaction brought the recipient less than was ordered. What it
 	// returns is committed with that: rows and events of the network's partition. Defaults to nothing.
 	Less func(ctx context.Context, in chain.Intent) (put []storage.Row, tell []storage.Event, err error)

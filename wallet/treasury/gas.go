@@ -167,6 +167,9 @@ func (t *Treasury) most(ctx context.Context, in chain.Intent) (ledger.Amount, er
 		reason := outgoing.ReasonNode
 		if errors.Is(err, chain.ErrShort) {
 			reason = outgoing.ReasonHotBalance
+			if asks, err := t.Uncovered(ctx, in); err == nil && asks && in.Purpose == chain.ForWithdrawal {
+				reason = outgoing.ReasonOperatorFunds
+			}
 		}
 		return 0, &WaitError{Reason: reason, Err: err}
 	}

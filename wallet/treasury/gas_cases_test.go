@@ -62,13 +62,19 @@ func (e estimator) EstimateFee(context.Context, chain.Intent) (chain.Fee, error)
 }
 
 // An intent that waits names what it waits for: coins at the hot address where the
-// client says that they are missing, and else a node that answers.
+// client says that they are missing, the operator's where nothing brings any (TestFT03_), and else a
+// node that answers.
 func TestFQ11_WaitSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		err  error
-		want outgoing.Reason
-	}{{chain.ErrShort, outgoing.ReasonHotBalance}, {chain.ErrNode, outgoing.ReasonNode}} {
+		err      error
+		currency string
+		want     outgoing.Reason
+	}{
+		{chain.ErrShort, "USDTERC20", outgoing.ReasonHotBalance},
+		{chain.ErrShort, "ETH", outgoing.ReasonOperatorFunds},
+		{chain.ErrNode, "ETH", outgoing.ReasonNode},
+	} {
 		w := newWorld(t, "ETH")
 		sim := w.chain.Client()
 		accounts, err := w.seed.Accounts(chain.MainnetRegistry().Networks())
@@ -85,7 +91,7 @@ func TestFQ11_WaitSaysWhatIsMissing(t *testing.T) {
 		require.NoError(t, err)
 		var wait *treasury.WaitError
 		require.ErrorAs(t, app.Treasury.Submit(t.Context(), chain.Intent{
-			ID: "w1", Purpose: chain.ForWithdrawal, Tenant: w.tenant, Network: "ETH", Currency: "ETH",
+			ID: "w1", Purpose: chain.ForWithdrawal, Tenant: w.tenant, Network: "ETH", Currency: c.currency,
 			To: w.chain.Customer("supplier"), Amount: 1_000_000, Confirmations: 1,
 		}), &wait)
 		require.ErrorIs(t, wait, c.err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
@@ -149,6 +150,61 @@ func (t *Treasury) Costly(ctx context.Context, in chain.Intent) (bool, error) {
 	}
 	b, err := s.choose(in.ID, need-s.held)
 	return b.lack > 0 || b.cost > allowed, err
+}
+
+// Uncovered reports whether a payout of a network's own coin takes more out of its hot address than is
+// there and all deposits that were not forwarded yet can bring: as gas, it was sent to deposit addresses
+// and rests there. The operator is to bring coins. Where coins lie at cold addresses he is asked for
+// those (NoticeRefill). It is for outgoing.Config.Uncovered.
+func (t *Treasury) Uncovered(ctx context.Context, in chain.Intent) (bool, error) {
+	c, err := t.cfg.Registry.Currency(in.Currency)
+	if err != nil || !c.Native() {
+		return false, err
+	}
+	info, err := t.cfg.Registry.Network(string(in.Network))
+	if err != nil || info.Family == chain.UTXOFamily {
+		return false, err
+	}
+	cold, _, err := ColdOf(ctx, t.cfg.Store, in.Tenant, in.Currency)
+	if err != nil || cold.Amount > 0 {
+		return false, err
+	}
+	held, err := t.holds(ctx, c, in.From)
+	if err != nil {
+		return false, err
+	}
+	lack := in.Amount - held
+	if lack <= 0 {
+		return false, nil
+	}
+	notes, err := t.cfg.Store.Find(ctx, storage.Query{
+		Table: SweepNotes.Table, Partition: storage.Network(string(in.Network)), Limit: pageSize,
+		Where: []storage.Cond{
+			{Column: "tenant", Op: storage.Eq, Value: in.Tenant},
+			{Column: "currency", Op: storage.Eq, Value: in.Currency},
+		},
+	})
+	if err != nil || len(notes) == pageSize {
+		return false, err
+	}
+	for _, row := range notes {
+		lack -= SweepNotes.Value(row).Amount
+	}
+	came, err := t.cfg.Store.Find(ctx, storage.Query{
+		Table: incoming.Sightings.Table, Partition: storage.Network(string(in.Network)), Limit: pageSize,
+		Where: []storage.Cond{
+			{Column: "forward", Op: storage.Eq, Value: incoming.ForwardNone},
+			{Column: "state", Op: storage.Eq, Value: incoming.Final},
+			{Column: "tenant", Op: storage.Eq, Value: in.Tenant},
+			{Column: "currency", Op: storage.Eq, Value: in.Currency},
+			{Column: "purpose", Op: storage.Eq, Value: incoming.UsePayment},
+			{Column: "internal", Op: storage.Eq, Value: false},
+		},
+	})
+	for _, row := range came {
+		lack -= incoming.Sightings.Value(row).Amount // no sweep has it yet
+	}
+	return lack > 0 && len(came) < pageSize, err
 }
 
 // bring makes the largest waiting sweeps of a tenant's currency due until they cover

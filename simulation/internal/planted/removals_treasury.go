@@ -304,6 +304,20 @@ var treasuryRemovals = []Bug{
 		Test: "TestFT01_SignedGasTransferThatNobodyNeedsIsTakenBack",
 	},
 	{
+		ID: "FT03-left-gas-asks-nobody", File: "chain/outgoing/finalize.go",
+		Old:  "		return n.uncovered(ctx, j, lacks.reason)\n",
+		New:  "		return lacks.reason\n",
+		What: "a signed payout whose coins a fork took, and nothing brings, asks no operator", Package: "chain/outgoing",
+		Test: "TestFT03_CoinsThatNothingBringsAreTheOperators",
+	},
+	{
+		ID: "FT03-what-comes-is-asked-for", File: "wallet/treasury/needed.go",
+		Old:  "		lack -= SweepNotes.Value(row).Amount\n",
+		New:  "",
+		What: "an operator is asked for coins that a deposit brings", Package: "wallet/treasury",
+		Test: "TestFT03_PayoutWhoseCoinsComeDoesNotAskTheOperator",
+	},
+	{
 		ID: "FT01-lack-of-a-signed-order", File: "chain/outgoing/finalize.go",
 		Old:  "		return n.signedShort(ctx, j, p)\n",
 		New:  "		return \"\"\n",
