@@ -184,8 +184,10 @@ func (l *lookout) block(ctx context.Context, b *chain.ScannedBlock, tip chain.Ti
 			continue
 		}
 		to, back := ours[string(t.To)]
-		if use := incoming.Addresses.Value(to).Use; back && t.From != "" && (use == incoming.UseHot || use == incoming.UseRetired) {
-			tenant, sure = incoming.Addresses.Value(to).Tenant, false // it was swept for him, whoever has the address now
+		if back && t.From != "" {
+			if a := incoming.Addresses.Value(to); a.Use == incoming.UseHot || a.Use == incoming.UseRetired {
+				tenant, sure = a.Tenant, false // it was swept for him, whoever has the address now
+			}
 		}
 		l.add(b.Block, t, tenant, sure, back, l.final(t, b.Height, tip))
 	}
