@@ -318,14 +318,27 @@ func (a *App) editedAddresses(ctx context.Context, p storage.Partition) (out []C
 	tenant := tenantOf(p)
 	var unread storage.RowErrors
 	for _, n := range a.networks {
+		hot, uses := []string{}, map[string]incoming.Use{}
 		err := each(ctx, a.cfg.Store, storage.Query{
 			Table: incoming.Addresses.Table, Partition: storage.Network(string(n.name)), Where: []storage.Cond{
 				{Column: "tenant", Op: storage.Eq, Value: tenant},
 				{Column: "use_for", Op: storage.In, Value: []incoming.Use{incoming.UseHot, incoming.UseRetired, incoming.UseChange, incoming.UseAccount}},
 			},
 		}, func(row storage.Row) error {
+			if use := incoming.Addresses.Value(row).Use; use == incoming.UseHot || use == incoming.UseRetired {
+				hot, uses[row.ID] = append(hot, row.ID), use
+			}
 			return check("address", string(n.name)+"/"+row.ID, a.Addresses.Check(ctx, n.name, row))
 		})
+		if err = unread.Take(err); err != nil {
+			return out, err
+		}
+		replaced, err := a.Treasury.WasReplaced(ctx, n.name, hot...)
+		for _, id := range hot {
+			if replaced[id] != (uses[id] == incoming.UseRetired) {
+				out = append(out, Contradiction{"address", string(n.name) + "/" + id, "its use is " + string(uses[id]) + ", and by Operate.ReplaceHot it is another: replace the hot address again"})
+			}
+		}
 		if err = unread.Take(err); err != nil {
 			return out, err
 		}

@@ -477,3 +477,35 @@ func TestFT10_OneAccountIsNotReplaced(t *testing.T) {
 		require.Equal(t, old, h.hot(n))
 	}
 }
+
+// TestFT10_AReplacementThatIsTurnedBackIsNamed: who edits the database makes the old address the hot one
+// again.
+func TestFT10_AReplacementThatIsTurnedBackIsNamed(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 913, "ETH")
+	h.float("ETH", "1")
+	old, now := h.replaces("ETH")
+	h.mine(20)
+	h.unaltered()
+	part := storage.Network("ETH")
+	var put []storage.Row
+	for a, use := range map[chain.Address]incoming.Use{old: incoming.UseHot, now: incoming.UseRetired} {
+		v, row, _, err := incoming.Addresses.One(t.Context(), h.store, part, string(a))
+		require.NoError(t, err)
+		v.Use = use
+		put = append(put, incoming.Addresses.Row(row.ID, row.Version, row.Due, v))
+	}
+	require.NoError(t, storage.CommitOne(t.Context(), h.store, storage.Change{ID: "edit", Partition: part, Put: put}))
+	reports, err := h.app.Verify(t.Context())
+	require.NoError(t, err)
+	var named []string
+	for _, r := range reports {
+		for _, c := range r.Contradictions {
+			named = append(named, c.ID)
+		}
+	}
+	slices.Sort(named)
+	want := []string{"ETH/" + string(old), "ETH/" + string(now)}
+	slices.Sort(want)
+	require.Equal(t, want, named)
+}

@@ -2,6 +2,7 @@ package outgoing
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 
 	"github.com/cryptopay-go/cryptopay/chain"
@@ -27,20 +28,19 @@ func (n *Sender) recheckFailed(ctx context.Context, rows []storage.Row, failed [
 	if err := n.ask(ctx, all); err != nil {
 		return err
 	}
+	var failures error // one order that cannot be told of keeps no other's cancel from being sent again
 	for _, r := range rows {
 		j := &claimedIntent{id: r.ID, v: Intents.Value(r)}
 		if a := landed(byIntent[r.ID]); a != nil && j.v.Purpose == chain.ForWithdrawal {
 			n.Log.Error("failed_order_paid", slog.String("tenant", j.v.Tenant), slog.String("intent", r.ID), slog.String("tx", a.tx))
-			if err := n.Handle(ctx, *n.paidAfterwards(j, a)); err != nil {
-				return err
+			if n.Handle != nil {
+				failures = errors.Join(failures, n.Handle(ctx, *n.paidAfterwards(j, a)))
 			}
 			continue
 		}
-		if err := n.resendLanded(ctx, j, byIntent[r.ID], nil); err != nil {
-			return err
-		}
+		failures = errors.Join(failures, n.resendLanded(ctx, j, byIntent[r.ID], nil))
 	}
-	return nil
+	return failures
 }
 
 // paidAfterwards is what the owner of an order that has failed hears where its payment has landed. Its stored outcome

@@ -32,6 +32,9 @@ func (n *Sender) covered(ctx context.Context, d *candidate) error {
 	}
 	coins, gas := cur.Decimal(d.intent.Amount), n.gas.Decimal(d.fee.Max)
 	for i := range under {
+		if under[i].All && (under[i].Currency == cur.Code || under[i].Currency == n.gas.Code) {
+			return &waitError{ReasonHotBalance, fmt.Sprintf("all %s of the address are on their way to another", under[i].Currency)}
+		}
 		if gas = gas.Add(n.gas.Decimal(under[i].Reserved)); under[i].Currency == cur.Code {
 			coins = coins.Add(cur.Decimal(under[i].Amount))
 		} else if under[i].Currency == n.gas.Code {

@@ -12,25 +12,28 @@ import (
 // Replace gives orders another hot address in the place of some: those that are paid from one of
 // old, and sweeps to one of them. now returns the hot address of a tenant. Orders of which
 // something is reserved or signed stay as they are. It returns how many it has changed. Safe to
-// repeat.
+// repeat. An order of which an attempt has landed or is dead stays, too: that was of the old address.
+// Where the hot address of a tenant is not known his orders stay for now, and the others are changed.
 func (n *Sender) Replace(ctx context.Context, old []chain.Address, now func(ctx context.Context, tenant string) (chain.Derived, error)) (changed int, err error) {
+	unknown := map[string]bool{}
 	pending := storage.Cond{Column: "state", Op: storage.In, Value: []State{Queued, Waiting}}
 	for _, where := range [][]storage.Cond{
-		{pending, {Column: "from_address", Op: storage.In, Value: old}},
+		{pending, {Column: "from_address", Op: storage.In, Value: old}, {Column: "purpose", Op: storage.In, Value: []chain.Purpose{chain.ForWithdrawal, chain.ForGas}}},
 		{pending, {Column: "to_address", Op: storage.In, Value: old}, {Column: "purpose", Op: storage.Eq, Value: chain.ForSweep}},
 	} {
-		err := storage.Pages(ctx, n.Store, storage.Query{Table: Intents.Table, Partition: n.part, Limit: replacePage, Where: where}, func(rows []storage.Row) error {
+		failed := storage.Pages(ctx, n.Store, storage.Query{Table: Intents.Table, Partition: n.part, Limit: replacePage, Where: where}, func(rows []storage.Row) error {
 			hot := map[string]chain.Derived{}
 			for _, row := range rows {
 				v := Intents.Value(row)
-				if !v.movable() {
+				if !v.movable() || unknown[v.Tenant] {
 					continue
 				}
 				to, known := hot[v.Tenant]
 				if !known {
-					var err error
-					if to, err = now(ctx, v.Tenant); err != nil {
-						return err
+					var failed error
+					if to, failed = now(ctx, v.Tenant); failed != nil {
+						err, unknown[v.Tenant] = errors.Join(err, failed), true
+						continue
 					}
 					hot[v.Tenant] = to
 				}
@@ -53,11 +56,11 @@ func (n *Sender) Replace(ctx context.Context, old []chain.Address, now func(ctx 
 			}
 			return nil
 		})
-		if err != nil {
-			return changed, err
+		if failed != nil {
+			return changed, errors.Join(err, failed)
 		}
 	}
-	return changed, nil
+	return changed, err
 }
 
 const replacePage = 100
@@ -65,5 +68,5 @@ const replacePage = 100
 // movable reports whether an order can be paid from, or go to, another hot address: nothing of it
 // is bound to the one that it names.
 func (r *IntentRow) movable() bool {
-	return r.idle() && r.Nonce < 0 && !r.Cancelling && (r.Purpose == chain.ForWithdrawal || r.Purpose == chain.ForGas || r.Purpose == chain.ForSweep)
+	return r.idle() && r.Attempts == 0 && r.Nonce < 0 && !r.Cancelling && (r.Purpose == chain.ForWithdrawal || r.Purpose == chain.ForGas || r.Purpose == chain.ForSweep)
 }

@@ -69,6 +69,7 @@ type coin struct {
 	amount   decimal.Decimal
 	height   int64 // 0 = not known, long ago
 	reserved bool
+	disputed bool // it may never be there again
 	bare     bool // no coin was made of it
 }
 
@@ -410,7 +411,7 @@ func (s *Service) outputFacts(ctx context.Context, list []*account) error {
 		v := outgoing.Coins.Value(r)
 		if a := byAddress[string(v.Address)]; a != nil {
 			has[r.ID] = true
-			a.coins = append(a.coins, coin{r.ID, s.gas.Decimal(v.Amount), 0, v.State != outgoing.CoinFree, false})
+			a.coins = append(a.coins, coin{r.ID, s.gas.Decimal(v.Amount), 0, v.State != outgoing.CoinFree, v.State == outgoing.CoinDisputed, false})
 		}
 	})
 	if err != nil {
@@ -506,7 +507,7 @@ func (s *Service) unkept(ctx context.Context, list []*account, byAddress map[str
 		v := fresh[id]
 		a := byAddress[v.Address]
 		reserved := back[id] || made[id] != "" && made[id] != outgoing.CoinFree
-		a.coins = append(a.coins, coin{id, v.Exact, v.Height, reserved, !back[id] && made[id] == ""})
+		a.coins = append(a.coins, coin{id, v.Exact, v.Height, reserved, false, !back[id] && made[id] == ""})
 	}
 	return nil
 }

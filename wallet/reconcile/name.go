@@ -99,12 +99,26 @@ func (c *cases) judge(ctx context.Context, a *account) error {
 		spot := a.look.Spots[cur.Code]
 		id := differenceID(string(a.address), cur.Code)
 		stored, standing := c.open[id]
+		earlier, whole := a.look.Earlier && !spot.Seen, a.look.Height == 0 // whole: from all that is stored of the address
 		switch {
 		case v.kind == InFlight:
-			waits = string(InFlight)
+			waits = either(waits, string(InFlight))
+			if whole {
+				spot.Suspect, spot.Readings = "", 0
+				a.put(cur.Code, spot)
+			}
 			continue
 		case !v.kind.Named():
-			if v.kind != Agrees {
+			switch {
+			case v.kind == Rounding && spot.Why != "": // it says nothing of what else is explained
+				spot.Explained = spot.Explained.Add(v.amount)
+			case v.kind == Agrees && (!whole || spot.Counted || !spot.Explained.IsPositive()):
+			case v.kind == Agrees:
+				a.explain(cur.Code, &spot, decimal.Zero, spot.Why)
+			case v.kind != Rounding && !whole:
+				waits = WaitsConfirm
+				continue
+			default:
 				a.explain(cur.Code, &spot, v.amount, v.kind)
 			}
 			spot.Suspect, spot.Readings = "", 0
@@ -113,17 +127,20 @@ func (c *cases) judge(ctx context.Context, a *account) error {
 					return err
 				}
 			}
-		case a.look.Earlier && v.moving:
-			waits = string(InFlight)
+		case earlier && v.moving:
+			waits = either(waits, string(InFlight))
 			continue
-		case a.look.Earlier && spot.Suspect == v.kind && spot.Readings > 0:
+		case earlier && spot.Suspect == v.kind && spot.Readings > 0 && whole:
 			a.explain(cur.Code, &spot, v.amount, Earlier)
 			spot.Suspect, spot.Readings = "", 0
 			c.s.log.WarnContext(ctx, "books_differed_earlier", slog.String("tenant", a.owner.Tenant), slog.String("address", string(a.address)),
 				slog.String("currency", cur.Code), slog.String("kind", string(v.kind)), slog.String("amount", v.amount.String()))
 		case standing && v.moving:
-			waits = string(InFlight)
+			waits = either(waits, string(InFlight))
 			c.update(a, stored, l.held, v)
+			continue
+		case standing && !whole && Differences.Value(stored).Halted && !halted(c.halts, Differences.Value(stored).Tenant, cur.Code):
+			waits = WaitsConfirm
 			continue
 		case standing && Differences.Value(stored).Halted && !halted(c.halts, Differences.Value(stored).Tenant, cur.Code):
 			seen := accepted(Differences.Value(stored).Amount, v.amount)
@@ -138,7 +155,7 @@ func (c *cases) judge(ctx context.Context, a *account) error {
 		case standing:
 			due = c.now.Add(again)
 			c.update(a, stored, l.held, v)
-		case spot.Suspect == v.kind && spot.Readings > 0 && a.look.Height == 0:
+		case spot.Suspect == v.kind && spot.Readings > 0 && whole:
 			due = c.now.Add(again)
 			if v.kind == Missing && !cur.Native() {
 				v.kind = c.token(ctx, a)
@@ -151,11 +168,15 @@ func (c *cases) judge(ctx context.Context, a *account) error {
 			waits = WaitsConfirm
 			spot.Suspect, spot.Readings = v.kind, spot.Readings+1
 		}
+		spot.Seen = a.look.Earlier && (spot.Seen || spot.Suspect == "")
 		a.put(cur.Code, spot)
 	}
 	if waits == "" {
 		a.fold(c.s.currencies, c.s.gas.Code, c.s.depth)
 		a.look.Looked, a.look.Waits, a.look.Since, a.look.Until, a.look.Earlier = c.now, "", time.Time{}, a.owner.WatchUntil, a.look.Earlier && partial
+		if !a.look.Earlier {
+			a.unsee()
+		}
 		if a.look.Reading.Again {
 			due = c.now.Add(settledFor - first)
 		}
@@ -163,7 +184,7 @@ func (c *cases) judge(ctx context.Context, a *account) error {
 		return nil
 	}
 	pause := retry
-	if waits == string(InFlight) && !a.suspected() { // one that always has something in flight may never come to an end
+	if waits == string(InFlight) { // one that always has something in flight may never come to an end
 		a.fold(c.s.currencies, c.s.gas.Code, c.s.depth)
 	}
 	if waits == WaitsConfirm {
@@ -176,15 +197,22 @@ func (c *cases) judge(ctx context.Context, a *account) error {
 	return nil
 }
 
-// suspected reports whether the last reading showed a difference that one more must confirm, from all
-// that is stored of the address.
-func (a *account) suspected() bool {
-	for _, s := range a.look.Spots {
-		if s.Suspect != "" {
-			return true
+// unsee forgets in which currencies a first look has come to its end: all have.
+func (a *account) unsee() {
+	for code, s := range a.look.Spots {
+		if s.Seen {
+			s.Seen = false
+			a.put(code, s)
 		}
 	}
-	return false
+}
+
+// either is why a look waits of which one currency waits already: what is to be confirmed is read at once.
+func either(waits, why string) string {
+	if waits == WaitsConfirm {
+		return waits
+	}
+	return why
 }
 
 // accepted is what of a difference an operator has explained who lifted its halt: no more than was

@@ -160,20 +160,86 @@ func TestFA06_AnAddressThatIsNeverAtRestGetsABase(t *testing.T) {
 	require.Greater(t, v.Height, base, "the next look reads what comes above")
 }
 
-// One whose difference is to be confirmed from all that is stored gets none meanwhile.
-func TestFA06_ASuspectedAddressGetsNoBase(t *testing.T) {
+// again has the address judged once more, by another reading.
+func (j *judged) again(address string, held map[string]string) reconcile.LookRow {
+	j.t.Helper()
+	v, row, _, err := reconcile.Looks.One(j.t.Context(), j.store.Store, storage.Network(string(j.name)), address)
+	require.NoError(j.t, err)
+	v.Reading = j.at
+	v.Reading.Held = map[string]decimal.Decimal{}
+	for currency, amount := range held {
+		v.Reading.Held[currency] = decimal.RequireFromString(amount)
+	}
+	j.put = append(j.put, reconcile.Looks.Row(address, row.Version, j.now.Add(-time.Hour), v))
+	v = j.step(address)
+	j.put = nil
+	return v
+}
+
+// A hot address always pays USDT, and has a base. Somebody takes its ether: that is named all the same,
+// also at an address that was in use before the first look.
+func TestFM03_ATheftAtABusyAddressIsNamed(t *testing.T) {
+	t.Parallel()
+	for _, earlier := range []bool{false, true} {
+		j := judging(t, "ETH")
+		j.came("H", "ETH", 1, 100)
+		j.came("H", "USDTERC20", 2, 100)
+		j.look("H", "ETH", incoming.UseHot, "0.001", reconcile.LookRow{Earlier: earlier})
+		j.put = append(j.put, outgoing.Intents.Row("w", 0, time.Time{}, outgoing.IntentRow{
+			Purpose: chain.ForWithdrawal, Tenant: "shop", Network: "ETH", Currency: "USDTERC20", From: "H", To: "out", Amount: 1000,
+			State: outgoing.Signed, Attempts: 1, Updated: j.now,
+		}))
+		j.step("H")
+		j.put = nil
+		pays := func(ether string) reconcile.LookRow {
+			return j.again("H", map[string]string{"ETH": ether, "USDTERC20": "0"})
+		}
+		require.Equal(t, string(reconcile.InFlight), pays("0.001").Waits)
+		// It gets a base, as one that has done much.
+		v, row, _, err := reconcile.Looks.One(t.Context(), j.store.Store, storage.Network("ETH"), "H")
+		require.NoError(t, err)
+		v.Height, v.Cut = base, j.now.Add(-2*time.Hour)
+		for code, base := range map[string]string{"ETH": "0.001", "USDTERC20": "0.001"} {
+			spot := v.Spots[code]
+			spot.Base = decimal.RequireFromString(base)
+			if v.Spots == nil {
+				v.Spots = map[string]reconcile.Spot{}
+			}
+			v.Spots[code] = spot
+		}
+		require.NoError(t, storage.CommitOne(t.Context(), j.store, storage.Change{
+			ID: "base", Partition: storage.Network("ETH"), Put: []storage.Row{reconcile.Looks.Row("H", row.Version, row.Due, v)},
+		}))
+		v = pays("0")
+		require.Equal(t, reconcile.Missing, v.Spots["ETH"].Suspect)
+		require.Zero(t, v.Height, "from all that is stored")
+		pays("0")
+		rows, err := j.store.Find(t.Context(), storage.Query{Table: reconcile.Differences.Table, Partition: storage.Network("ETH")})
+		require.NoError(t, err)
+		require.Len(t, rows, 1, "earlier: %t", earlier)
+		require.Equal(t, []any{"ETH", "-0.001"}, []any{reconcile.Differences.Value(rows[0]).Currency, reconcile.Differences.Value(rows[0]).Amount.String()})
+	}
+}
+
+// What an earlier version has explained without a count is counted at the next look that agrees; what
+// is found of those blocks later is then no difference.
+func TestD17_WhatAnEarlierVersionExplainedIsCounted(t *testing.T) {
 	t.Parallel()
 	j := judging(t, "BTC")
-	for i := range 400 {
-		id := j.came("H", "BTC", i, int64(10+i/10))
-		j.put = append(j.put, outgoing.Coins.Row(id, 0, time.Time{}, outgoing.CoinValue{Tenant: "shop", Address: "H", Amount: 100_000, State: outgoing.CoinSpent}))
-	}
-	id := j.came("H", "BTC", 400, 300)
-	j.put = append(j.put, outgoing.Coins.Row(id, 0, time.Time{}, outgoing.CoinValue{Tenant: "shop", Address: "H", Amount: 100_000, State: outgoing.CoinReserved}))
-	j.look("H", "BTC", incoming.UseHot, "0", reconcile.LookRow{Spots: map[string]reconcile.Spot{"BTC": {Suspect: reconcile.Missing, Readings: 1}}})
-	v := j.step("H")
-	require.Equal(t, string(reconcile.InFlight), v.Waits)
-	require.Zero(t, v.Height)
+	j.came("P", "BTC", 1, 100)
+	j.look("P", "BTC", incoming.UsePayment, "0.003", reconcile.LookRow{Spots: map[string]reconcile.Spot{"BTC": {
+		Explained: decimal.New(2, -3), Why: reconcile.Unwatched, Height: 390, At: j.now.Add(-time.Minute),
+	}}})
+	v := j.step("P")
+	require.Empty(t, v.Waits)
+	require.Equal(t, []any{true, 1, "0.002"}, []any{v.Spots["BTC"].Counted, v.Spots["BTC"].Transfers, v.Spots["BTC"].Explained.String()})
+	j.put = nil
+	j.came("P", "BTC", 2, 200)
+	j.came("P", "BTC", 3, 200)
+	v = j.again("P", map[string]string{"BTC": "0.003"})
+	require.Empty(t, v.Waits)
+	require.Empty(t, v.Spots["BTC"].Suspect)
+	require.Equal(t, "0", v.Spots["BTC"].Explained.String())
 }
 
 // A permanent address has been swept thousands of times: what ended before its base is not read again,

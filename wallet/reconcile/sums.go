@@ -118,13 +118,11 @@ func (a *account) unspent(l *look) {
 	r := &a.look.Reading
 	for _, c := range a.coins {
 		switch {
-		case c.height == never: // and it was in a block when the balance was read, or not
+		case c.height == never && !c.disputed, c.height > r.From && c.height <= r.To: // in a block when the balance was read, or not
 			l.in = l.in.Add(c.amount)
+			delete(a.moving, c.outpoint)
 			continue
 		case c.height > r.To:
-			continue
-		case c.height > r.From:
-			l.in = l.in.Add(c.amount)
 			continue
 		}
 		l.books = l.books.Add(c.amount)
@@ -141,6 +139,9 @@ func (a *account) unspent(l *look) {
 // fold moves the base of an address that has done much up to what can hardly change any more.
 func (a *account) fold(currencies []*chain.Currency, gas string, depth int64) {
 	height, cut := a.look.Reading.From-4*depth, a.look.Reading.holds().Add(-time.Hour)
+	if cut.Before(a.look.Cut) { // the base has what ended by then
+		cut = a.look.Cut
+	}
 	if len(a.in)+len(a.out)+len(a.came) < foldAt || height <= a.look.Height {
 		return
 	}
@@ -174,7 +175,7 @@ func (a *account) fold(currencies []*chain.Currency, gas string, depth int64) {
 }
 
 func (a *account) put(currency string, s Spot) {
-	if s.Base.IsZero() && s.Explained.IsZero() && s.Suspect == "" && s.Why == "" {
+	if s.Base.IsZero() && s.Explained.IsZero() && s.Suspect == "" && s.Why == "" && !s.Seen {
 		delete(a.look.Spots, currency)
 		return
 	}

@@ -50,6 +50,7 @@ type Spot struct {
 	Counted   bool            `json:"counted,omitempty"`
 	Transfers int             `json:"transfers,omitempty"`
 	Came      decimal.Decimal `json:"came,omitzero"`
+	Seen      bool            `json:"seen,omitempty"`    // while LookRow.Earlier: a look has come to its end in this currency
 	Suspect   Kind            `json:"suspect,omitempty"` // what the last reading showed and one more must confirm
 	Readings  int             `json:"readings,omitempty"`
 }

@@ -312,7 +312,7 @@ func (t *Treasury) spenders(ctx context.Context, s *incoming.Sighting) (map[stri
 const NoticeRefill = "refill_needed"
 
 // NeedRefill has StepNotices tell the operator once how much of a currency is to come back from cold
-// for withdrawals that wait, and again where it has become more. need 0 = nothing waits any more. Nobody
+// for withdrawals that wait, and again where it has become more, or the hot address another. need 0 = nothing waits any more. Nobody
 // is told where nothing lies at cold addresses.
 func (t *Treasury) NeedRefill(ctx context.Context, tenant, currency string, need ledger.Amount, since time.Time) error {
 	c, err := t.cfg.Registry.Currency(currency)
@@ -334,10 +334,11 @@ func (t *Treasury) NeedRefill(ctx context.Context, tenant, currency string, need
 			return storage.Change{}, err
 		}
 		change := storage.Change{ID: fmt.Sprintf("%s/%d/%d", id, row.Version, need), Partition: part}
+		_, to, _ := strings.Cut(told.Tx, " ")
 		switch {
 		case need == 0 && known:
 			change.ID, change.Drop = fmt.Sprintf("%s/%d/%s", id, row.Version, row.Change), []storage.Row{row}
-		case need > told.Amount && cold.Amount > 0:
+		case (need > told.Amount || to != string(hot.Address)) && cold.Amount > 0:
 			change.ID += "/" + strconv.FormatInt(since.UnixNano(), 36)
 			change.Put = []storage.Row{TopUps.Row(id, row.Version, t.cfg.Now(), TopUp{
 				Tx: since.UTC().Format(time.RFC3339Nano) + " " + string(hot.Address), Currency: currency, Amount: need,

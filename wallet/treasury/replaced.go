@@ -30,6 +30,20 @@ func (t *Treasury) Replaced(ctx context.Context, n chain.Network, old chain.Addr
 	}), err
 }
 
+// WasReplaced says of which of some hot addresses of a network another one took the place.
+func (t *Treasury) WasReplaced(ctx context.Context, n chain.Network, addresses ...string) (map[string]bool, error) {
+	ids := make([]string, len(addresses))
+	for i, a := range addresses {
+		ids[i] = replacedPrefix + a
+	}
+	rows, err := t.cfg.Store.Rows(ctx, TopUps.Table, storage.Keys(storage.Network(string(n)), ids...)...)
+	out := map[string]bool{}
+	for _, r := range rows {
+		out[strings.TrimPrefix(r.ID, replacedPrefix)] = true
+	}
+	return out, err
+}
+
 // emptyReplaced begins sweeps of a network's replaced hot addresses, and gives what they were to pay
 // and is not signed to the present ones. It returns how many rows it has written.
 func (t *Treasury) emptyReplaced(ctx context.Context, n chain.Network) (done int, err error) {
@@ -66,24 +80,32 @@ func (t *Treasury) emptyReplaced(ctx context.Context, n chain.Network) (done int
 // address: a block that was being read at that moment is the last of the others.
 const settledAfter = 2
 
+// firstSweep is the id of the sweep of what a replaced address held of a currency.
+func firstSweep(k spot) string { return "sweep/" + replacedPrefix + k.address + "/" + k.currency }
+
 // beginFirst plans a sweep of each currency at addresses where none was planned yet.
 func (t *Treasury) beginFirst(ctx context.Context, n chain.Network, addresses []string, since map[string]int64) (begun int, err error) {
 	p := storage.Network(string(n))
-	there := map[spot]bool{}
-	err = t.each(ctx, storage.Query{Table: Sweeps.Table, Partition: p, Where: []storage.Cond{
-		{Column: "address", Op: storage.In, Value: addresses},
-	}}, func(r storage.Row) error {
-		s := Sweeps.Value(r)
-		there[spot{s.Address, s.Currency}] = true
-		return nil
-	})
-	if err != nil {
-		return 0, err
+	var ids []string
+	for _, a := range addresses {
+		for _, c := range t.cfg.Registry.On(n) {
+			ids = append(ids, firstSweep(spot{a, c.Code}))
+		}
+	}
+	there := map[string]bool{}
+	for part := range slices.Chunk(ids, pageSize) {
+		rows, err := t.cfg.Store.Rows(ctx, Sweeps.Table, storage.Keys(p, part...)...)
+		if err != nil {
+			return 0, err
+		}
+		for _, r := range rows {
+			there[r.ID] = true
+		}
 	}
 	var lack []spot
 	for _, a := range addresses {
 		for _, c := range t.cfg.Registry.On(n) {
-			if k := (spot{a, c.Code}); !there[k] {
+			if k := (spot{a, c.Code}); !there[firstSweep(k)] {
 				lack = append(lack, k)
 			}
 		}
@@ -108,7 +130,7 @@ func (t *Treasury) beginFirst(ctx context.Context, n chain.Network, addresses []
 		if !ok || owner.Use != incoming.UseRetired || tip.Head.Height < since[k.address]+settledAfter {
 			continue // or the node may not know all that had come by then
 		}
-		j := &job{row: storage.Row{ID: "sweep/" + replacedPrefix + k.address + "/" + k.currency}}
+		j := &job{row: storage.Row{ID: firstSweep(k)}}
 		j.s = Sweep{Tenant: owner.Tenant, Network: string(n), Address: k.address, Key: owner.Key, Currency: k.currency, Created: t.cfg.Now()}
 		j.note = SweepNote{Tenant: owner.Tenant, Address: k.address, Currency: k.currency, DueBelow: -1}
 		if err := j.s.to(SweepNew, onPlan); err != nil {

@@ -115,11 +115,11 @@ const revertCode = 3
 // too often: HTTP's, and two made of it. -32005 and -32016 mean other things as well.
 var limitCodes = map[int64]bool{http.StatusTooManyRequests: true, -32429: true, -32029: true}
 
-// retryAfter reads seconds, at most an hour; a date would need a clock and is none.
+// retryAfter reads seconds, at most longestRest; a date would need a clock and is none.
 func retryAfter(v string) time.Duration {
 	seconds, err := strconv.ParseUint(v, 10, 32)
 	if err != nil {
 		return 0
 	}
-	return time.Duration(min(seconds, 3600)) * time.Second
+	return min(time.Duration(seconds)*time.Second, longestRest)
 }

@@ -312,8 +312,8 @@ var treasuryRemovals = []Bug{
 	},
 	{
 		ID: "FT03-what-comes-is-asked-for", File: "wallet/treasury/needed.go",
-		Old:  "		lack -= SweepNotes.Value(row).Amount\n",
-		New:  "",
+		Old:  "error { return add(SweepNotes.Value(r).Amount) })\n",
+		New:  "error { return nil })\n",
 		What: "an operator is asked for coins that a deposit brings", Package: "wallet/treasury",
 		Test: "TestFT03_PayoutWhoseCoinsComeDoesNotAskTheOperator",
 	},
