@@ -104,7 +104,7 @@ func (c *cases) judge(ctx context.Context, a *account) error {
 		case v.kind == InFlight:
 			waits = either(waits, string(InFlight))
 			if whole {
-				spot.Suspect, spot.Readings = "", 0
+				spot.Suspect, spot.Readings, spot.Whole = "", 0, c.now
 				a.put(cur.Code, spot)
 			}
 			continue
@@ -174,9 +174,7 @@ func (c *cases) judge(ctx context.Context, a *account) error {
 	if waits == "" {
 		a.fold(c.s.currencies, c.s.gas.Code, c.s.depth)
 		a.look.Looked, a.look.Waits, a.look.Since, a.look.Until, a.look.Earlier = c.now, "", time.Time{}, a.owner.WatchUntil, a.look.Earlier && partial
-		if !a.look.Earlier {
-			a.unsee()
-		}
+		a.ended()
 		if a.look.Reading.Again {
 			due = c.now.Add(settledFor - first)
 		}
@@ -197,13 +195,11 @@ func (c *cases) judge(ctx context.Context, a *account) error {
 	return nil
 }
 
-// unsee forgets in which currencies a first look has come to its end: all have.
-func (a *account) unsee() {
+// ended forgets what was noted for the time until the look came to its end.
+func (a *account) ended() {
 	for code, s := range a.look.Spots {
-		if s.Seen {
-			s.Seen = false
-			a.put(code, s)
-		}
+		s.Sent, s.Whole, s.Seen = 0, time.Time{}, s.Seen && a.look.Earlier
+		a.put(code, s)
 	}
 }
 

@@ -221,6 +221,43 @@ func TestFM03_ATheftAtABusyAddressIsNamed(t *testing.T) {
 	}
 }
 
+// A hot address that always pays has sent hundreds of transactions, each of which cost a part of a unit
+// less than the books say. Once they are in its base that is still no difference, and not all is read again.
+func TestFA06_RoundingOfWhatIsInTheBase(t *testing.T) {
+	t.Parallel()
+	j := judging(t, "ETH")
+	cur, err := chain.MainnetRegistry().Currency("ETH")
+	require.NoError(t, err)
+	for i := range 300 {
+		j.came("H", "ETH", i, int64(10+i/10))
+		id := fmt.Sprintf("w%03d", i)
+		j.put = append(j.put,
+			outgoing.Intents.Row(id, 0, time.Time{}, outgoing.IntentRow{
+				Purpose: chain.ForWithdrawal, Tenant: "shop", Network: "ETH", Currency: "ETH", From: "H", To: "out", Amount: 100_000, State: outgoing.Final,
+				Attempts: 1, Updated: j.now.Add(-5 * time.Hour),
+			}),
+			outgoing.Outcomes.Row(id, 0, time.Time{}, outgoing.Outcome{Intent: id, Amount: 100_000, State: outgoing.Final}),
+			outgoing.Attempts.Row("tx"+id, 0, time.Time{}, outgoing.AttemptRow{Intent: id, Number: 1, State: outgoing.AttemptFinal}))
+	}
+	j.came("H", "USDTERC20", 1000, 100)
+	j.put = append(j.put, outgoing.Intents.Row("w", 0, time.Time{}, outgoing.IntentRow{
+		Purpose: chain.ForWithdrawal, Tenant: "shop", Network: "ETH", Currency: "USDTERC20", From: "H", To: "out", Amount: 1000,
+		State: outgoing.Signed, Attempts: 1, MaxCost: 1000, Updated: j.now,
+	}))
+	in, out := decimal.New(300, -3), cur.Decimal(300*100_000)
+	held := in.Sub(out).Add(decimal.New(150, -int32(cur.Scale)))
+	require.True(t, held.IsPositive())
+	j.look("H", "ETH", incoming.UseHot, held.String(), reconcile.LookRow{})
+	j.step("H")
+	j.put = nil
+	for range 3 {
+		v := j.again("H", map[string]string{"ETH": held.String(), "USDTERC20": "0"})
+		require.Equal(t, string(reconcile.InFlight), v.Waits)
+		require.Empty(t, v.Spots["ETH"].Suspect)
+		require.Greater(t, v.Height, base-100)
+	}
+}
+
 // What an earlier version has explained without a count is counted at the next look that agrees; what
 // is found of those blocks later is then no difference.
 func TestD17_WhatAnEarlierVersionExplainedIsCounted(t *testing.T) {

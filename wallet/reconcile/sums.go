@@ -19,7 +19,7 @@ const foldAt = 200
 // sum is what the facts of an address say of one currency at its reading.
 func (a *account) sum(c *chain.Currency, gas bool, outputs bool) look {
 	spot, r := a.look.Spots[c.Code], &a.look.Reading
-	l := look{currency: c, held: r.Held[c.Code], books: spot.Base, explained: spot.Explained}
+	l := look{currency: c, held: r.Held[c.Code], books: spot.Base, explained: spot.Explained, sent: spot.Sent}
 	l.late = a.late(c.Code, &spot)
 	if outputs {
 		a.unspent(&l)
@@ -168,6 +168,9 @@ func (a *account) fold(currencies []*chain.Currency, gas string, depth int64) {
 			if c.Code == gas {
 				spot.Base = spot.Base.Sub(f.fee)
 			}
+			if f.currency == c.Code || c.Code == gas {
+				spot.Sent++
+			}
 		}
 		a.put(c.Code, spot)
 	}
@@ -175,7 +178,7 @@ func (a *account) fold(currencies []*chain.Currency, gas string, depth int64) {
 }
 
 func (a *account) put(currency string, s Spot) {
-	if s.Base.IsZero() && s.Explained.IsZero() && s.Suspect == "" && s.Why == "" && !s.Seen {
+	if s.Base.IsZero() && s.Explained.IsZero() && s.Suspect == "" && s.Why == "" && !s.Seen && s.Sent == 0 && s.Whole.IsZero() {
 		delete(a.look.Spots, currency)
 		return
 	}
@@ -191,7 +194,13 @@ func (a *account) renew(now time.Time) {
 	const week = 7 * 24 * time.Hour
 	spread := time.Duration(a.owner.Seq%97) * week / 97 // so that not all are summed up on one day
 	turn := func(t time.Time) int64 { return t.Add(spread).UnixNano() / int64(week) }
-	if a.look.Height > 0 && !a.pays() && a.owner.Use != incoming.UseChange && turn(a.look.Looked) != turn(now) {
+	last := a.look.Looked
+	for _, s := range a.look.Spots {
+		if s.Whole.After(last) {
+			last = s.Whole
+		}
+	}
+	if a.look.Height > 0 && !a.pays() && a.owner.Use != incoming.UseChange && turn(last) != turn(now) {
 		a.unfold()
 	}
 }
@@ -200,7 +209,7 @@ func (a *account) renew(now time.Time) {
 func (a *account) unfold() {
 	a.look.Height, a.look.Cut = 0, time.Time{}
 	for code, s := range a.look.Spots {
-		s.Base = decimal.Zero
+		s.Base, s.Sent = decimal.Zero, 0
 		a.look.Spots[code] = s
 	}
 }

@@ -51,6 +51,8 @@ type Spot struct {
 	Transfers int             `json:"transfers,omitempty"`
 	Came      decimal.Decimal `json:"came,omitzero"`
 	Seen      bool            `json:"seen,omitempty"`    // while LookRow.Earlier: a look has come to its end in this currency
+	Sent      int             `json:"sent,omitempty"`    // transactions of ours in Base whose rounding no look has explained
+	Whole     time.Time       `json:"whole,omitzero"`    // when all that is stored was summed up last, by a look that had to wait
 	Suspect   Kind            `json:"suspect,omitempty"` // what the last reading showed and one more must confirm
 	Readings  int             `json:"readings,omitempty"`
 }
