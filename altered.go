@@ -305,6 +305,28 @@ func (a *App) editedWithdrawals(ctx context.Context, p storage.Partition) (out [
 	return out, err
 }
 
+// turnedBack names hot addresses that were replaced, and replaced ones that were not, by an edit of the
+// directory.
+func (a *App) turnedBack(ctx context.Context, n chain.Network, uses map[string]incoming.Use) (out []Contradiction, err error) {
+	hot := slices.Sorted(maps.Keys(uses))
+	replaced, err := a.Treasury.WasReplaced(ctx, n, hot...)
+	if err != nil {
+		return nil, err
+	}
+	hot = slices.DeleteFunc(hot, func(id string) bool { return replaced[id] == (uses[id] == incoming.UseRetired) })
+	// Read again: it may have been replaced between the two reads.
+	rows, err := a.cfg.Store.Rows(ctx, incoming.Addresses.Table, storage.Keys(storage.Network(string(n)), hot...)...)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range rows {
+		if use := incoming.Addresses.Value(r).Use; use == uses[r.ID] {
+			out = append(out, Contradiction{"address", string(n) + "/" + r.ID, "its use is " + string(use) + ", and by Operate.ReplaceHot it is another: call ReplaceHot for it"})
+		}
+	}
+	return out, nil
+}
+
 // editedAddresses derives the tenant's addresses that money goes to again: hot ones, those
 // for change, and those that open payments wait at.
 func (a *App) editedAddresses(ctx context.Context, p storage.Partition) (out []Contradiction, err error) {
@@ -318,7 +340,7 @@ func (a *App) editedAddresses(ctx context.Context, p storage.Partition) (out []C
 	tenant := tenantOf(p)
 	var unread storage.RowErrors
 	for _, n := range a.networks {
-		hot, uses := []string{}, map[string]incoming.Use{}
+		uses := map[string]incoming.Use{}
 		err := each(ctx, a.cfg.Store, storage.Query{
 			Table: incoming.Addresses.Table, Partition: storage.Network(string(n.name)), Where: []storage.Cond{
 				{Column: "tenant", Op: storage.Eq, Value: tenant},
@@ -326,19 +348,15 @@ func (a *App) editedAddresses(ctx context.Context, p storage.Partition) (out []C
 			},
 		}, func(row storage.Row) error {
 			if use := incoming.Addresses.Value(row).Use; use == incoming.UseHot || use == incoming.UseRetired {
-				hot, uses[row.ID] = append(hot, row.ID), use
+				uses[row.ID] = use
 			}
 			return check("address", string(n.name)+"/"+row.ID, a.Addresses.Check(ctx, n.name, row))
 		})
 		if err = unread.Take(err); err != nil {
 			return out, err
 		}
-		replaced, err := a.Treasury.WasReplaced(ctx, n.name, hot...)
-		for _, id := range hot {
-			if replaced[id] != (uses[id] == incoming.UseRetired) {
-				out = append(out, Contradiction{"address", string(n.name) + "/" + id, "its use is " + string(uses[id]) + ", and by Operate.ReplaceHot it is another: replace the hot address again"})
-			}
-		}
+		turned, err := a.turnedBack(ctx, n.name, uses)
+		out = append(out, turned...)
 		if err = unread.Take(err); err != nil {
 			return out, err
 		}

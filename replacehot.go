@@ -67,10 +67,36 @@ func (o *Operate) ReplaceHot(ctx context.Context, n chain.Network, tenant string
 	if errors.Is(err, incoming.ErrNotOurs) {
 		err = fmt.Errorf("%w: %s is no hot address of the tenant's on %s", outgoing.ErrHelp, old, n)
 	}
+	if err == nil && !made && by != nil {
+		made, err = o.emptyRetired(ctx, n, old, d.Address, by)
+	}
 	if err != nil || !made {
 		return d.Address, "", err
 	}
 	return d.Address, o.done(ctx, by), nil
+}
+
+// emptyRetired has an address emptied that is a replaced one by an edit of the database alone.
+func (o *Operate) emptyRetired(ctx context.Context, n chain.Network, old, now chain.Address, by *outgoing.Recorded) (made bool, err error) {
+	replaced, err := o.a.Treasury.WasReplaced(ctx, n, string(old))
+	if err != nil || replaced[string(old)] {
+		return false, err
+	}
+	rows, tell, err := by.Rows(old, now)
+	if err != nil {
+		return false, err
+	}
+	row, err := o.a.Treasury.Replaced(ctx, n, old)
+	if err != nil {
+		return false, err
+	}
+	err = storage.CommitOne(ctx, o.a.cfg.Store, storage.Change{
+		ID: row.ID + "/retired", Partition: storage.Network(string(n)), Put: append(rows, row), Tell: tell,
+	})
+	if errors.Is(err, storage.ErrConflict) { // another call has done it
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // replaceable says why no hot address of a network can be replaced.
@@ -87,9 +113,12 @@ func (o *Operate) replaceable(n *network) error {
 		return fmt.Errorf("%w: on %s a payout spends coins of all of a tenant's addresses, and change never goes to the hot one: "+
 			"take its coins out to a cold address or by a payment of the house's, and halt the tenant there", outgoing.ErrHelp, n.name)
 	}
-	if _, sponsored := n.client.(chain.Sponsored); sponsored {
-		return fmt.Errorf("%w: on %s the hot address pays the network for sweeps of other addresses, and cannot be replaced: "+
-			"take its coins out to a cold address or by a payment of the house's, and halt the tenant there", outgoing.ErrHelp, n.name)
+	payer, able := n.client.(chain.Sponsored)
+	for _, c := range o.a.cfg.Registry.On(n.name) {
+		if able && payer.Sponsored(chain.Intent{Purpose: chain.ForSweep, Network: n.name, Currency: c.Code}) {
+			return fmt.Errorf("%w: on %s the hot address pays the network for sweeps of other addresses, and cannot be replaced: "+
+				"take its coins out to a cold address or by a payment of the house's, and halt the tenant there", outgoing.ErrHelp, n.name)
+		}
 	}
 	return nil
 }

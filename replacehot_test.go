@@ -14,6 +14,7 @@ import (
 	"github.com/cryptopay-go/cryptopay/chain"
 	"github.com/cryptopay-go/cryptopay/chain/incoming"
 	"github.com/cryptopay-go/cryptopay/chain/outgoing"
+	"github.com/cryptopay-go/cryptopay/chain/several"
 	"github.com/cryptopay-go/cryptopay/chain/sim"
 	"github.com/cryptopay-go/cryptopay/internal/failing"
 	"github.com/cryptopay-go/cryptopay/ledger"
@@ -508,4 +509,66 @@ func TestFT10_AReplacementThatIsTurnedBackIsNamed(t *testing.T) {
 	want := []string{"ETH/" + string(old), "ETH/" + string(now)}
 	slices.Sort(want)
 	require.Equal(t, want, named)
+
+	// What Verify says is done.
+	third, id, err := h.app.Operate.ReplaceHot(t.Context(), "ETH", h.tenant, old, because("its key leaked, and the directory was edited"))
+	require.NoError(t, err)
+	require.NotEmpty(t, id)
+	require.Equal(t, third, h.hot("ETH"))
+	again, id, err := h.app.Operate.ReplaceHot(t.Context(), "ETH", h.tenant, now, because("the directory was edited"))
+	require.NoError(t, err)
+	require.NotEmpty(t, id)
+	require.Equal(t, third, again)
+	_, id, err = h.app.Operate.ReplaceHot(t.Context(), "ETH", h.tenant, now, because("asked again"))
+	require.NoError(t, err)
+	require.Empty(t, id)
+	h.unaltered()
+	h.mine(80)
+	h.clock.Advance(time.Hour)
+	h.mine(20)
+	require.True(t, h.holds("ETH", third, "ETH").GreaterThan(dec("0.9")), "%s", h.holds("ETH", third, "ETH"))
+	h.unaltered()
+	h.sound()
+}
+
+// TestFT10_ANetworkOfSeveralNodes: the hot address is replaced on a network that is read from several nodes.
+func TestFT10_ANetworkOfSeveralNodes(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, 914, "ETH")
+	h.configure = func(c *cryptopay.Config) {
+		nodes := []several.Node{{Name: "a", Client: h.chains["ETH"].NewNode().Client()}, {Name: "b", Client: h.chains["ETH"].NewNode().Client()}}
+		client, err := several.New(several.Config{Nodes: nodes, Now: h.clock.Now})
+		require.NoError(t, err)
+		c.Chains = []chain.Client{client}
+	}
+	h.restart()
+	h.float("ETH", "1")
+	h.replaces("ETH")
+}
+
+// TestFT10_ARefillIsToldWithTheNewAddress: who was told to send coins to the old address hears of the new
+// one. Where nothing is needed nobody is told.
+func TestFT10_ARefillIsToldWithTheNewAddress(t *testing.T) {
+	t.Parallel()
+	h, hot, told := refilled(t, memory.New(), 691, usdt, "100", "50")
+	rest := func() {
+		for range 30 {
+			h.clock.Advance(10 * time.Minute)
+			h.mine(1)
+		}
+	}
+	rest()
+	require.Empty(t, *told)
+	h.payout(h.tenant, usdt, "200")
+	rest()
+	require.Len(t, *told, 1)
+	require.Contains(t, (*told)[0].Detail, string(hot))
+	_, now := h.replaces("ETH")
+	rest()
+	last := (*told)[len(*told)-1]
+	require.Equal(t, treasury.NoticeRefill, last.Kind)
+	require.Contains(t, last.Detail, string(now))
+	count := len(*told)
+	rest()
+	require.Len(t, *told, count, "once")
 }

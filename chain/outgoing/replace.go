@@ -12,7 +12,7 @@ import (
 // Replace gives orders another hot address in the place of some: those that are paid from one of
 // old, and sweeps to one of them. now returns the hot address of a tenant. Orders of which
 // something is reserved or signed stay as they are. It returns how many it has changed. Safe to
-// repeat. An order of which an attempt has landed or is dead stays, too: that was of the old address.
+// repeat. A payout of which an attempt has landed or is dead stays, too: that was of the old address.
 // Where the hot address of a tenant is not known his orders stay for now, and the others are changed.
 func (n *Sender) Replace(ctx context.Context, old []chain.Address, now func(ctx context.Context, tenant string) (chain.Derived, error)) (changed int, err error) {
 	unknown := map[string]bool{}
@@ -68,5 +68,11 @@ const replacePage = 100
 // movable reports whether an order can be paid from, or go to, another hot address: nothing of it
 // is bound to the one that it names.
 func (r *IntentRow) movable() bool {
-	return r.idle() && r.Attempts == 0 && r.Nonce < 0 && !r.Cancelling && (r.Purpose == chain.ForWithdrawal || r.Purpose == chain.ForGas || r.Purpose == chain.ForSweep)
+	switch r.Purpose {
+	case chain.ForWithdrawal, chain.ForGas:
+		return r.idle() && r.Nonce < 0 && !r.Cancelling && r.Attempts == 0
+	case chain.ForSweep: // its sender stays
+		return r.idle() && r.Nonce < 0 && !r.Cancelling
+	}
+	return false
 }

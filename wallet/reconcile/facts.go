@@ -59,6 +59,7 @@ type outflow struct {
 	fee       decimal.Decimal // in the gas currency
 	mayCost   decimal.Decimal
 	ended     bool
+	again     bool // it has ended so far, and may start again: its base does not hold it
 	updated   time.Time
 	delivered bool // amount left
 }
@@ -288,7 +289,7 @@ func (s *Service) sent(ctx context.Context, list []*account) error {
 			outcomes[r.ID] = outgoing.Outcomes.Value(r)
 		}
 	}
-	costs, left, err := s.costs(ctx, orders, outcomes)
+	costs, left, live, err := s.costs(ctx, orders, outcomes)
 	if err != nil {
 		return err
 	}
@@ -296,7 +297,7 @@ func (s *Service) sent(ctx context.Context, list []*account) error {
 	for _, id := range sorted(orders) {
 		v, o := orders[id], outcomes[id]
 		o.Amount = max(o.Amount, left[id]) // a token that takes a fee brings less than leaves
-		f, moves := s.outflow(&v, &o)
+		f, moves := s.outflow(&v, &o, live[id])
 		if !moves {
 			continue
 		}
@@ -324,14 +325,15 @@ func (s *Service) sent(ctx context.Context, list []*account) error {
 }
 
 // costs adds up what the landed transactions of orders cost, and says what left with the last
-// one that pays. One order may have several: a transaction that took the place of its own first
+// one that pays, and which may land yet. One order may have several: a transaction that took the place of its own first
 // ones.
-func (s *Service) costs(ctx context.Context, orders map[string]outgoing.IntentRow, outcomes map[string]outgoing.Outcome) (sum, left map[string]ledger.Amount, err error) {
-	sum, left = make(map[string]ledger.Amount, len(orders)), map[string]ledger.Amount{}
+func (s *Service) costs(ctx context.Context, orders map[string]outgoing.IntentRow, outcomes map[string]outgoing.Outcome) (sum, left map[string]ledger.Amount, live map[string]bool, err error) {
+	sum, left, live = make(map[string]ledger.Amount, len(orders)), map[string]ledger.Amount{}, map[string]bool{}
 	var failed error
 	for part := range slices.Chunk(sorted(orders), pageSize/2) {
 		err := s.pages(ctx, storage.Query{Table: outgoing.Attempts.Table, Where: []storage.Cond{{Column: "intent", Op: storage.In, Value: part}}}, func(r storage.Row) {
 			v := outgoing.Attempts.Value(r)
+			live[v.Intent] = live[v.Intent] || v.State == outgoing.Open
 			if v.State != outgoing.AttemptFinal {
 				return
 			}
@@ -347,19 +349,20 @@ func (s *Service) costs(ctx context.Context, orders map[string]outgoing.IntentRo
 			}
 		})
 		if err = errors.Join(err, failed); err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 	}
-	return sum, left, nil
+	return sum, left, live, nil
 }
 
 // counts reports whether the address's base does not hold it already.
 func (f *outflow) counts(a *account) bool {
-	return !f.ended || a.look.Cut.IsZero() || f.updated.After(a.look.Cut)
+	return !f.ended || f.again || a.look.Cut.IsZero() || f.updated.After(a.look.Cut)
 }
 
-// outflow is what an order takes; moves is false where nothing of it was ever signed.
-func (s *Service) outflow(v *outgoing.IntentRow, o *outgoing.Outcome) (f outflow, moves bool) {
+// outflow is what an order takes; moves is false where nothing of it was ever signed. live says that
+// a transaction of it may land.
+func (s *Service) outflow(v *outgoing.IntentRow, o *outgoing.Outcome, live bool) (f outflow, moves bool) {
 	f = outflow{currency: v.Currency, all: v.All, updated: v.Updated}
 	amount := func(a ledger.Amount) decimal.Decimal {
 		c, err := s.cfg.Registry.Currency(v.Currency)
@@ -379,8 +382,13 @@ func (s *Service) outflow(v *outgoing.IntentRow, o *outgoing.Outcome) (f outflow
 		}
 		return f, true
 	case outgoing.Queued, outgoing.Waiting:
-		if v.Attempts == 0 && len(v.Plan) == 0 {
+		switch {
+		case live || len(v.Plan) > 0:
+		case v.Attempts == 0:
 			return f, false
+		default: // all of them are at their end, and have cost what they did
+			f.ended, f.again = true, true
+			return f, true
 		}
 	}
 	f.amount, f.mayCost = amount(max(v.Amount, o.Amount)), s.gas.Decimal(max(v.MaxCost, v.Reserved))

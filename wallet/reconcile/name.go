@@ -137,7 +137,9 @@ func (c *cases) judge(ctx context.Context, a *account) error {
 				slog.String("currency", cur.Code), slog.String("kind", string(v.kind)), slog.String("amount", v.amount.String()))
 		case standing && v.moving:
 			waits = either(waits, string(InFlight))
-			c.update(a, stored, l.held, v)
+			if d := Differences.Value(stored); !d.Halted || halted(c.halts, d.Tenant, cur.Code) { // else an operator has explained what is stored
+				c.update(a, stored, l.held, v)
+			}
 			continue
 		case standing && !whole && Differences.Value(stored).Halted && !halted(c.halts, Differences.Value(stored).Tenant, cur.Code):
 			waits = WaitsConfirm

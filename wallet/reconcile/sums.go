@@ -159,7 +159,7 @@ func (a *account) fold(currencies []*chain.Currency, gas string, depth int64) {
 		}
 		for i := range a.out {
 			f := &a.out[i]
-			if !f.ended || f.updated.After(cut) {
+			if !f.ended || f.again || f.updated.After(cut) {
 				continue
 			}
 			if f.currency == c.Code {

@@ -152,30 +152,34 @@ func (t *Treasury) Costly(ctx context.Context, in chain.Intent) (bool, error) {
 	return b.lack > 0 || b.cost > allowed, err
 }
 
-// Uncovered reports whether a payout of a network's own coin takes more out of its hot address than is
-// there and all deposits that were not forwarded yet can bring: as gas, it was sent to deposit addresses
+// Uncovered reports whether a payout takes more out of a hot address that was replaced than is there, or one
+// of a network's own coin more out of the present one than is there and all deposits that were not forwarded yet can bring: as gas, it was sent to deposit addresses
 // and rests there. The operator is to bring coins. Where coins lie at cold addresses he is asked for
 // those (NoticeRefill). It is for outgoing.Config.Uncovered.
 func (t *Treasury) Uncovered(ctx context.Context, in chain.Intent) (bool, error) {
 	c, err := t.cfg.Registry.Currency(in.Currency)
-	if err != nil || !c.Native() {
+	if err != nil {
 		return false, err
 	}
 	info, err := t.cfg.Registry.Network(string(in.Network))
 	if err != nil || info.Family == chain.UTXOFamily {
 		return false, err
 	}
+	hot, err := t.cfg.Addresses.Hot(ctx, in.Network, in.Tenant)
+	if err != nil {
+		return false, err
+	}
+	replaced := in.From != t.account(in.Network, hot.Address) // nothing is brought there any more
+	if !c.Native() && !replaced {
+		return false, nil
+	}
+	held, err := t.holds(ctx, c, in.From)
+	if err != nil || held >= in.Amount || replaced {
+		return err == nil && held < in.Amount, err
+	}
 	cold, _, err := ColdOf(ctx, t.cfg.Store, in.Tenant, in.Currency)
 	if err != nil || cold.Amount > 0 {
 		return false, err
-	}
-	held, err := t.holds(ctx, c, in.From)
-	if err != nil || held >= in.Amount {
-		return false, err
-	}
-	hot, err := t.cfg.Addresses.Hot(ctx, in.Network, in.Tenant)
-	if err != nil || in.From != t.account(in.Network, hot.Address) {
-		return err == nil, err // nothing is brought to an address that was replaced
 	}
 	// Coins go from a deposit to its sweep to the hot address: read in this order none is missed.
 	lack := in.Amount - held

@@ -338,7 +338,7 @@ func (t *Treasury) NeedRefill(ctx context.Context, tenant, currency string, need
 		switch {
 		case need == 0 && known:
 			change.ID, change.Drop = fmt.Sprintf("%s/%d/%s", id, row.Version, row.Change), []storage.Row{row}
-		case (need > told.Amount || to != string(hot.Address)) && cold.Amount > 0:
+		case need > 0 && (need > told.Amount || to != string(hot.Address)) && cold.Amount > 0:
 			change.ID += "/" + strconv.FormatInt(since.UnixNano(), 36)
 			change.Put = []storage.Row{TopUps.Row(id, row.Version, t.cfg.Now(), TopUp{
 				Tx: since.UTC().Format(time.RFC3339Nano) + " " + string(hot.Address), Currency: currency, Amount: need,

@@ -3,6 +3,7 @@ package treasury
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -24,8 +25,13 @@ const replacedPrefix = "replaced/"
 // Replaced is the row that has a hot address emptied. It is written in the Change that puts another
 // address in its place.
 func (t *Treasury) Replaced(ctx context.Context, n chain.Network, old chain.Address) (storage.Row, error) {
-	cur, _, _, err := incoming.Cursors.One(ctx, t.cfg.Store, storage.Network(string(n)), incoming.CursorID)
-	return TopUps.Row(replacedPrefix+string(old), 0, time.Time{}, TopUp{
+	p, id := storage.Network(string(n)), replacedPrefix+string(old)
+	cur, _, _, err := incoming.Cursors.One(ctx, t.cfg.Store, p, incoming.CursorID)
+	if err != nil {
+		return storage.Row{}, err
+	}
+	_, row, _, err := TopUps.One(ctx, t.cfg.Store, p, id) // it is there where an edit had made it the hot address again
+	return TopUps.Row(id, row.Version, time.Time{}, TopUp{
 		Tx: t.cfg.Now().UTC().Format(time.RFC3339), Amount: ledger.Amount(cur.Head),
 	}), err
 }
@@ -80,8 +86,10 @@ func (t *Treasury) emptyReplaced(ctx context.Context, n chain.Network) (done int
 // address: a block that was being read at that moment is the last of the others.
 const settledAfter = 2
 
-// firstSweep is the id of the sweep of what a replaced address held of a currency.
-func firstSweep(k spot) string { return "sweep/" + replacedPrefix + k.address + "/" + k.currency }
+// firstSweep is the id of the sweep of what an address held of a currency when it was replaced, at a height.
+func firstSweep(k spot, since int64) string {
+	return fmt.Sprintf("sweep/%s%s/%d/%s", replacedPrefix, k.address, since, k.currency)
+}
 
 // beginFirst plans a sweep of each currency at addresses where none was planned yet.
 func (t *Treasury) beginFirst(ctx context.Context, n chain.Network, addresses []string, since map[string]int64) (begun int, err error) {
@@ -89,7 +97,7 @@ func (t *Treasury) beginFirst(ctx context.Context, n chain.Network, addresses []
 	var ids []string
 	for _, a := range addresses {
 		for _, c := range t.cfg.Registry.On(n) {
-			ids = append(ids, firstSweep(spot{a, c.Code}))
+			ids = append(ids, firstSweep(spot{a, c.Code}, since[a]))
 		}
 	}
 	there := map[string]bool{}
@@ -105,7 +113,7 @@ func (t *Treasury) beginFirst(ctx context.Context, n chain.Network, addresses []
 	var lack []spot
 	for _, a := range addresses {
 		for _, c := range t.cfg.Registry.On(n) {
-			if k := (spot{a, c.Code}); !there[firstSweep(k)] {
+			if k := (spot{a, c.Code}); !there[firstSweep(k, since[a])] {
 				lack = append(lack, k)
 			}
 		}
@@ -130,7 +138,7 @@ func (t *Treasury) beginFirst(ctx context.Context, n chain.Network, addresses []
 		if !ok || owner.Use != incoming.UseRetired || tip.Head.Height < since[k.address]+settledAfter {
 			continue // or the node may not know all that had come by then
 		}
-		j := &job{row: storage.Row{ID: firstSweep(k)}}
+		j := &job{row: storage.Row{ID: firstSweep(k, since[k.address])}}
 		j.s = Sweep{Tenant: owner.Tenant, Network: string(n), Address: k.address, Key: owner.Key, Currency: k.currency, Created: t.cfg.Now()}
 		j.note = SweepNote{Tenant: owner.Tenant, Address: k.address, Currency: k.currency, DueBelow: -1}
 		if err := j.s.to(SweepNew, onPlan); err != nil {
@@ -225,14 +233,20 @@ func (t *Treasury) bare(ctx context.Context, j *job) (ended bool, err error) {
 	return true, t.endEmpty(ctx, j)
 }
 
-// pays reports whether an address has something to pay yet, apart from its sweeps.
+// pays reports whether an address has something to pay yet, apart from its sweeps. An order that could not
+// be paid for an hour, and of which nothing is reserved, holds nothing up: it asks for coins then, or is
+// cancelled.
 func (t *Treasury) pays(ctx context.Context, j *job) (bool, error) {
+	const most = 100
 	rows, err := t.cfg.Store.Find(ctx, storage.Query{
-		Table: outgoing.Intents.Table, Partition: storage.Network(j.s.Network), Limit: 1, IDs: true, Where: []storage.Cond{
+		Table: outgoing.Intents.Table, Partition: storage.Network(j.s.Network), Limit: most, Where: []storage.Cond{
 			{Column: "state", Op: storage.In, Value: []outgoing.State{outgoing.Queued, outgoing.Waiting, outgoing.Signed}},
 			{Column: "from_address", Op: storage.Eq, Value: j.s.Address},
 			{Column: "purpose", Op: storage.Ne, Value: chain.ForSweep},
 		},
 	})
-	return len(rows) > 0, err
+	return len(rows) == most || slices.ContainsFunc(rows, func(r storage.Row) bool {
+		v := outgoing.Intents.Value(r)
+		return v.State == outgoing.Signed || v.Nonce >= 0 || len(v.Plan) > 0 || v.Created.After(t.cfg.Now().Add(-time.Hour))
+	}), err
 }
