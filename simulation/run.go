@@ -452,8 +452,12 @@ func (r *run) audit() {
 }
 
 // disputed reports whether Verify must name an order. After a restore, a transaction that the store
-// has forgotten may have spent a withdrawal's coins or nonce, and may have paid it. A person decides.
+// has forgotten may have spent a withdrawal's coins or nonce, and may have paid it. After a reorg past
+// finality, one that has failed for good may be paid. A person decides.
 func (r *run) disputed(c cryptopay.Contradiction) bool {
+	if (r.deep || r.restored) && c.Kind == "withdrawal" && strings.Contains(c.Detail, "has paid its recipient") {
+		return true
+	}
 	v := r.truth.payouts[c.ID]
 	return r.restored && c.Kind == "order" && strings.Contains(c.Detail, "took what its transactions spend") && v.Status == withdrawal.Processing && v.Waiting == withdrawal.WaitingAltered
 }
