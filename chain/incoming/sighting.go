@@ -148,8 +148,8 @@ const (
 	// UseAccount is the tenant's account on a network where payments share one: what
 	// comes there under no address of ours has lost its way.
 	UseAccount Use = "account"
-	// UseRetired is a hot address that was replaced: see Pool.ReplaceHot. It is watched for ever,
-	// pays what it had begun to pay, and is emptied.
+	// UseRetired is a hot address that was replaced: see Pool.ReplaceHot. It is watched for ever.
+	// Payouts that were signed go on from it, and sweeps empty it.
 	UseRetired Use = "retired"
 )
 

@@ -1,7 +1,6 @@
 package incoming
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -10,24 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/internal/failing"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
 )
-
-// walked is a store on which something happens once a first page of Sightings was read.
-type walked struct {
-	storage.Store
-	then func()
-}
-
-func (w *walked) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {
-	rows, err := w.Store.Find(ctx, q)
-	if then := w.then; then != nil && q.Table == Sightings.Table {
-		w.then = nil
-		then()
-	}
-	return rows, err
-}
 
 // named is a client that is asked for its name alone.
 type named struct{ chain.Client }
@@ -35,14 +20,14 @@ type named struct{ chain.Client }
 func (named) Network() chain.Network { return "ETH" }
 
 // walking is a network with Sightings of two currencies: the first wait for the network's word.
-func walking(t *testing.T, waiting, others int) (*Network, *walked) {
+func walking(t *testing.T, waiting, others int) (*Network, *failing.Walked) {
 	t.Helper()
 	reg, err := chain.NewRegistry([]chain.NetworkInfo{{Code: "ETH", Family: chain.AccountFamily, Gas: "ETH"}}, []chain.Currency{
 		{Code: "ETH", Network: "ETH", Token: "ETH", Decimals: 18, Scale: 8, Confirmations: 6},
 		{Code: "USDT", Network: "ETH", Token: "USDT", Contract: "usdt", Decimals: 6, Scale: 6, Confirmations: 2, WaitFinal: true},
 	})
 	require.NoError(t, err)
-	s := &walked{Store: memory.New()}
+	s := &failing.Walked{Store: memory.New(), Table: Sightings.Table}
 	require.NoError(t, s.Open(t.Context(), append(Tables(), storage.Tables()...)...))
 	n, err := New(Config{Store: s, Client: named{}, Registry: reg, Now: time.Now})
 	require.NoError(t, err)
@@ -62,7 +47,7 @@ func walking(t *testing.T, waiting, others int) (*Network, *walked) {
 }
 
 // change writes the first Sighting anew.
-func (w *walked) change(t *testing.T, n *Network, f func(*Sighting)) {
+func change(t *testing.T, w *failing.Walked, n *Network, f func(*Sighting)) {
 	t.Helper()
 	v, row, _, err := Sightings.One(t.Context(), w.Store, n.part, Key("tx00000", 0))
 	require.NoError(t, err)
@@ -85,7 +70,7 @@ func TestFR05_SightingsThatChangeWhileAllAreRead(t *testing.T) {
 			"is final later": func(s *Sighting) { s.FinalAt = 99 },
 		} {
 			n, s := walking(t, 700, 1700)
-			s.then = func() { s.change(t, n, f) }
+			s.Then = func() { change(t, s, n, f) }
 			rows, err := n.find(t.Context(), where...)
 			require.NoError(t, err)
 			met := map[string]int{}
@@ -104,7 +89,7 @@ func TestFR05_PromotesAllWhileOneGoes(t *testing.T) {
 	n, s := walking(t, settleChunk, settleChunk+200)
 	cur, version, err := n.cursor(t.Context())
 	require.NoError(t, err)
-	s.then = func() { s.change(t, n, func(v *Sighting) { v.State = Gone }) }
+	s.Then = func() { change(t, s, n, func(v *Sighting) { v.State = Gone }) }
 	worked, err := n.promote(t.Context(), cur, version, true)
 	require.NoError(t, err)
 	require.Equal(t, settleChunk+200, worked)

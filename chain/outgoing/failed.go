@@ -28,7 +28,7 @@ func (n *Sender) recheckFailed(ctx context.Context, rows []storage.Row, failed [
 	if err := n.ask(ctx, all); err != nil {
 		return err
 	}
-	var failures error // one order that cannot be told of keeps no other's cancel from being sent again
+	var failures error // where an owner cannot be told, the cancels of other orders are sent again all the same
 	for _, r := range rows {
 		j := &claimedIntent{id: r.ID, v: Intents.Value(r)}
 		if a := landed(byIntent[r.ID]); a != nil && j.v.Purpose == chain.ForWithdrawal {

@@ -15,14 +15,14 @@ import (
 // repeat. A payout of which an attempt has landed or is dead stays, too: that was of the old address.
 // Where the hot address of a tenant is not known his orders stay for now, and the others are changed.
 func (n *Sender) Replace(ctx context.Context, old []chain.Address, now func(ctx context.Context, tenant string) (chain.Derived, error)) (changed int, err error) {
-	unknown := map[string]bool{}
+	hot, unknown := map[string]chain.Derived{}, map[string]bool{}
 	pending := storage.Cond{Column: "state", Op: storage.In, Value: []State{Queued, Waiting}}
 	for _, where := range [][]storage.Cond{
 		{pending, {Column: "from_address", Op: storage.In, Value: old}, {Column: "purpose", Op: storage.In, Value: []chain.Purpose{chain.ForWithdrawal, chain.ForGas}}},
 		{pending, {Column: "to_address", Op: storage.In, Value: old}, {Column: "purpose", Op: storage.Eq, Value: chain.ForSweep}},
 	} {
 		failed := storage.Pages(ctx, n.Store, storage.Query{Table: Intents.Table, Partition: n.part, Limit: replacePage, Where: where}, func(rows []storage.Row) error {
-			hot := map[string]chain.Derived{}
+			var changes []storage.Change
 			for _, row := range rows {
 				v := Intents.Value(row)
 				if !v.movable() || unknown[v.Tenant] {
@@ -42,19 +42,24 @@ func (n *Sender) Replace(ctx context.Context, old []chain.Address, now func(ctx 
 				} else {
 					v.From, v.FromKey = to.Address, to.Key
 				}
-				err := storage.CommitOne(ctx, n.Store, storage.Change{
+				changes = append(changes, storage.Change{
 					ID: changeID("replace", row.ID, row.Version), Partition: n.part, Put: []storage.Row{Intents.Row(row.ID, row.Version, n.Now(), v)},
 				})
-				if errors.Is(err, storage.ErrConflict) {
-					continue // it is being sent, or is found again
-				}
-				if err != nil {
-					return err
-				}
-				changed++
-				n.Log.Info("order_redirected", slog.String("intent", row.ID), slog.String("hot", string(to.Address)))
 			}
-			return nil
+			if len(changes) == 0 {
+				return nil
+			}
+			var failures error
+			for i, err := range n.Store.Commit(ctx, changes...) {
+				switch {
+				case err == nil:
+					changed++
+					n.Log.Info("order_redirected", slog.String("intent", changes[i].Put[0].ID))
+				case !errors.Is(err, storage.ErrConflict): // else it is being sent, or is found again
+					failures = errors.Join(failures, err)
+				}
+			}
+			return failures
 		})
 		if failed != nil {
 			return changed, errors.Join(err, failed)

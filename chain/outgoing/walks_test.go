@@ -1,7 +1,6 @@
 package outgoing
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -9,29 +8,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/cryptopay-go/cryptopay/chain"
+	"github.com/cryptopay-go/cryptopay/internal/failing"
 	"github.com/cryptopay-go/cryptopay/ledger"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
 )
 
-// walked is a store on which something happens once a first page was read.
-type walked struct {
-	storage.Store
-	then func()
-}
-
-func (w *walked) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {
-	rows, err := w.Store.Find(ctx, q)
-	if then := w.then; then != nil {
-		w.then = nil
-		then()
-	}
-	return rows, err
-}
-
-func walking(t *testing.T, put ...storage.Row) (*Sender, *walked, func(row storage.Row)) {
+func walking(t *testing.T, put ...storage.Row) (*Sender, *failing.Walked, func(row storage.Row)) {
 	t.Helper()
-	s := &walked{Store: memory.New()}
+	s := &failing.Walked{Store: memory.New()}
 	require.NoError(t, s.Open(t.Context(), append(Tables(), storage.Tables()...)...))
 	n := &Sender{Config: Config{Store: s, Now: time.Now}, part: storage.Network("BTC")}
 	commit := func(rows ...storage.Row) {
@@ -54,7 +39,7 @@ func TestFR05_AttemptsWhileOneIsStored(t *testing.T) {
 		put = append(put, attempt(fmt.Sprintf("b%05d", 2000-i), "b", i))
 	}
 	n, s, store := walking(t, put...)
-	s.then = func() { store(attempt("0a2", "a", 2)) }
+	s.Then = func() { store(attempt("0a2", "a", 2)) }
 	got, err := n.attempts(t.Context(), "a", "b")
 	require.NoError(t, err)
 	require.Len(t, got["b"], 1200)
@@ -72,7 +57,7 @@ func TestFR05_FreeCoinsWhileOneIsTaken(t *testing.T) {
 		put = append(put, CoinRow("t1", chain.Coin{Outpoint: fmt.Sprintf("c%05d:0", i), Address: "a", Amount: ledger.Amount(1 + i/7)}))
 	}
 	n, s, store := walking(t, put...)
-	s.then = func() {
+	s.Then = func() {
 		largest := put[len(put)-1]
 		v := Coins.Value(largest)
 		v.State = CoinReserved

@@ -1,36 +1,21 @@
 package auth
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/cryptopay-go/cryptopay/internal/failing"
 	"github.com/cryptopay-go/cryptopay/storage"
 	"github.com/cryptopay-go/cryptopay/storage/memory"
 )
 
-// walked is a store on which something happens once a first page was read.
-type walked struct {
-	storage.Store
-	then func()
-}
-
-func (w *walked) Find(ctx context.Context, q storage.Query) ([]storage.Row, error) {
-	rows, err := w.Store.Find(ctx, q)
-	if then := w.then; then != nil {
-		w.then = nil
-		then()
-	}
-	return rows, err
-}
-
 // A key that is removed while keys are listed hides none of the others.
 func TestFR05_KeysWhileOneIsRemoved(t *testing.T) {
 	t.Parallel()
-	s := &walked{Store: memory.New()}
+	s := &failing.Walked{Store: memory.New()}
 	require.NoError(t, s.Open(t.Context(), Tables()...))
 	c := storage.Change{ID: "made", Partition: storage.System}
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -38,7 +23,7 @@ func TestFR05_KeysWhileOneIsRemoved(t *testing.T) {
 		c.Put = append(c.Put, apiKeys.Row(fmt.Sprintf("k%05d", 3000-i), 0, time.Time{}, apiKey{KeyID: fmt.Sprint(i), Tenant: "t1", CreatedAt: at.Add(time.Duration(i/4) * time.Second)}))
 	}
 	require.NoError(t, storage.CommitOne(t.Context(), s, c))
-	s.then = func() {
+	s.Then = func() {
 		require.NoError(t, storage.CommitOne(t.Context(), s.Store, storage.Change{
 			ID: "removed", Partition: storage.System, Drop: []storage.Row{apiKeys.Row("k03000", 1, time.Time{}, apiKey{})},
 		}))

@@ -152,10 +152,11 @@ func (t *Treasury) Costly(ctx context.Context, in chain.Intent) (bool, error) {
 	return b.lack > 0 || b.cost > allowed, err
 }
 
-// Uncovered reports whether a payout takes more out of a hot address that was replaced than is there, or one
-// of a network's own coin more out of the present one than is there and all deposits that were not forwarded yet can bring: as gas, it was sent to deposit addresses
-// and rests there. The operator is to bring coins. Where coins lie at cold addresses he is asked for
-// those (NoticeRefill). It is for outgoing.Config.Uncovered.
+// Uncovered reports whether an operator has to bring coins for a payout: its hot address holds less than
+// the payout takes, and was replaced; or the payout is of the network's own coin, and the deposits that
+// were not forwarded yet do not bring the rest: it was sent to deposit addresses as gas and lies there.
+// It is false where coins lie at cold addresses: the operator is asked for those (NoticeRefill). It is
+// for outgoing.Config.Uncovered.
 func (t *Treasury) Uncovered(ctx context.Context, in chain.Intent) (bool, error) {
 	c, err := t.cfg.Registry.Currency(in.Currency)
 	if err != nil {
